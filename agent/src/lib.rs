@@ -1,1 +1,15 @@
-//! .
+//! `mote`: everything that touches the outside world.
+//!
+//! The library behind the thin binary. Who may import whom is stated in ARCHITECTURE.md and held by a test:
+//! only `cli` prints, only `store` speaks SQL, only `tools` starts processes.
+
+#![deny(unsafe_code)]
+
+pub mod cancel;
+pub mod cli;
+pub mod error;
+pub mod home;
+pub mod store;
+pub mod tools;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,62 @@
+//! The command line: one file a command, and the only place that prints.
+
+mod out;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Result;
+use crate::home::Home;
+
+pub use out::Out;
+
+/// Agent firmware for edge devices: a local 4-bit model acts through tools by writing small programs.
+#[derive(Parser, Debug)]
+#[command(name = "mote", version, about, long_about = None, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    /// Print JSON on stdout: one object, or JSON Lines where things stream
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+State lies under MOTE_HOME if it is set, else under the XDG folders.
+Exit codes: 0 done, 1 failed, 2 usage, 75 try again later, 78 bad configuration, 130 cancelled.";
+
+#[derive(Subcommand, Debug)]
+enum Command {}
+
+/// What every command gets.
+pub struct Globals {
+    /// Where state lies.
+    pub home: Home,
+    /// Where output goes.
+    pub out: Out,
+}
+
+/// Parses the arguments, runs the command and turns its result into an exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { 2 } else { 0 };
+            return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::from(1) };
+        }
+    };
+    let mut out = Out::new(cli.json);
+    let result = Home::from_environment().and_then(|home| run(cli.command, &Globals { home, out: Out::new(cli.json) }));
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            out.error(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(command: Command, _globals: &Globals) -> Result<u8> {
+    match command {}
+}

@@ -1,0 +1,1 @@
+//! The only place that speaks SQL: the queue of trajectories and the notes.

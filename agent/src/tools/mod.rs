@@ -1,0 +1,1 @@
+//! Servers and tools: the catalogue, retrieval, policy, and the calls themselves.
