@@ -17,6 +17,11 @@ impl Cancel {
         self.0.store(true, Ordering::Release);
     }
 
+    /// The flag itself, for those who set it from a signal handler.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether someone asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)

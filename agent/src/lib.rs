@@ -5,6 +5,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod bundles;
 pub mod cancel;
 pub mod cli;
 pub mod error;

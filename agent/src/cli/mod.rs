@@ -1,11 +1,13 @@
 //! The command line: one file a command, and the only place that prints.
 
+mod interrupt;
 mod out;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::home::Home;
 
@@ -35,6 +37,8 @@ pub struct Globals {
     pub home: Home,
     /// Where output goes.
     pub out: Out,
+    /// Set by Ctrl-C: whatever waits or loops looks at it.
+    pub cancel: Cancel,
 }
 
 /// Parses the arguments, runs the command and turns its result into an exit code.
@@ -47,8 +51,12 @@ pub fn main() -> ExitCode {
         }
     };
     let mut out = Out::new(cli.json);
-    let result = Home::from_environment().and_then(|home| run(cli.command, &Globals { home, out: Out::new(cli.json) }));
-    match result {
+    let start = || {
+        let globals = Globals { home: Home::from_environment()?, out: Out::new(cli.json), cancel: Cancel::default() };
+        interrupt::install(&globals.cancel)?;
+        run(cli.command, &globals)
+    };
+    match start() {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             out.error(&error);
