@@ -1,1 +1,43 @@
-//! .
+//! Quantized block formats, SIMD kernels and the thread pool of mote.
+//!
+//! The weights of a model stay in the packed form of `docs/bundle.md` and are multiplied from there, whatever their
+//! alignment and content: a hostile file gives wrong numbers, never a panic or an access out of bounds. Every function
+//! here is safe; `unsafe` stands inside only. The scalar backend is the reference which every other one is tested against.
+//!
+//! What it does not do: it reads no files, knows no graph, keeps no KV cache (the caller owns the buffers), and offers no
+//! float matrices, because a 4-bit model needs none.
+
+mod activations;
+mod attention;
+mod dispatch;
+mod error;
+mod format;
+mod half_floats;
+mod matmul;
+mod norm;
+mod pack;
+mod pool;
+mod rope;
+mod swiglu;
+
+mod disjoint;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod scalar;
+
+#[cfg(test)]
+mod tests;
+
+pub use activations::Activations;
+pub use attention::{AttentionArgs, MAX_HEAD_DIM, attention};
+pub use dispatch::{Dispatch, KERNELS_VARIABLE, dispatch};
+pub use error::{Error, ErrorKind};
+pub use format::{GROUP, Kind, Matrix, PANEL, checked_matrix_bytes, matrix_bytes};
+pub use half_floats::{f16_to_f32, f32_to_f16};
+pub use matmul::matmul;
+pub use norm::rms_norm;
+pub use pack::pack;
+pub use pool::{MAX_CHUNKS, MAX_THREADS, Pool};
+pub use rope::{rope, rope_table};
+pub use swiglu::swiglu;

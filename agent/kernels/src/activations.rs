@@ -1,0 +1,89 @@
+//! Activations quantized to i8 per group, the second operand of every matmul (`docs/bundle.md`, Activations).
+
+use crate::disjoint::Disjoint;
+use crate::dispatch::{Dispatch, dispatch};
+use crate::format::GROUP;
+use crate::{Error, Pool};
+
+/// Elements that one chunk quantizes: some microseconds of work.
+const CHUNK_ELEMENTS: usize = 16 * 1024;
+
+/// Rows of activations `[tokens, cols]` as i8 with a scale and a sum a group. The buffers are reused by each
+/// [`Self::quantize`].
+///
+/// A group with an element that is not finite has the scale NaN, so that all it touches is NaN; one whose largest
+/// element is below `127 / f32::MAX` counts as zero.
+#[derive(Clone, Debug, Default)]
+pub struct Activations {
+    tokens: usize,
+    cols: usize,
+    quants: Vec<i8>,
+    scales: Vec<f32>,
+    sums: Vec<i32>,
+}
+
+impl Activations {
+    /// No activations yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Replaces the activations by `x`, token-major `[tokens, cols]`. `cols` is a positive multiple of [`GROUP`].
+    pub fn quantize(&mut self, pool: &Pool, x: &[f32], cols: usize) -> Result<(), Error> {
+        self.quantize_by(dispatch(), pool, x, cols)
+    }
+
+    pub(crate) fn quantize_by(&mut self, by: &Dispatch, pool: &Pool, x: &[f32], cols: usize) -> Result<(), Error> {
+        Error::check_multiple("activation columns", GROUP, cols)?;
+        let tokens = x.len() / cols;
+        Error::check_length("activations", tokens * cols, x.len())?;
+        (self.tokens, self.cols) = (tokens, cols);
+        self.quants.resize(x.len(), 0);
+        self.scales.resize(x.len() / GROUP, 0.0);
+        self.sums.resize(x.len() / GROUP, 0);
+        let quants = Disjoint::new(&mut self.quants);
+        let (scales, sums) = (Disjoint::new(&mut self.scales), Disjoint::new(&mut self.sums));
+        let groups = CHUNK_ELEMENTS / GROUP;
+        pool.run(x.len().div_ceil(CHUNK_ELEMENTS), &|chunk, _| {
+            let x = &x[chunk * CHUNK_ELEMENTS..];
+            let x = &x[..x.len().min(CHUNK_ELEMENTS)];
+            // SAFETY: each chunk is run once and has its own elements and groups.
+            let (quants, scales, sums) = unsafe {
+                (
+                    quants.part(chunk * CHUNK_ELEMENTS..(chunk + 1) * CHUNK_ELEMENTS),
+                    scales.part(chunk * groups..(chunk + 1) * groups),
+                    sums.part(chunk * groups..(chunk + 1) * groups),
+                )
+            };
+            by.quantize(x, quants, scales, sums);
+        });
+        Ok(())
+    }
+
+    /// Rows of activations.
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// Columns of activations.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// The integers of one token, all in -127..=127.
+    pub(crate) fn quants(&self, token: usize) -> &[i8] {
+        &self.quants[token * self.cols..][..self.cols]
+    }
+
+    /// The scale of each group of one token.
+    pub(crate) fn scales(&self, token: usize) -> &[f32] {
+        let groups = self.cols / GROUP;
+        &self.scales[token * groups..][..groups]
+    }
+
+    /// The sum of the integers of each group of one token.
+    pub(crate) fn sums(&self, token: usize) -> &[i32] {
+        let groups = self.cols / GROUP;
+        &self.sums[token * groups..][..groups]
+    }
+}

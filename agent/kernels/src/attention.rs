@@ -1,0 +1,217 @@
+//! Causal attention of a batch over the KV cache, with grouped heads and an online softmax.
+//!
+//! The queries that share a KV head are taken in tiles of [`ROWS`] rows, each tile over spans of the cached positions. One
+//! span is written at once; several (a decode, which has few tiles) are partial results that are merged at the end.
+
+use crate::disjoint::Disjoint;
+use crate::dispatch::{Dispatch, dispatch};
+use crate::{Error, Pool};
+
+/// The largest head.
+pub const MAX_HEAD_DIM: usize = 256;
+
+/// Query rows that a kernel takes together.
+pub(crate) const ROWS: usize = 4;
+
+/// Elements of a head that a kernel takes together.
+const LANES: usize = 8;
+
+/// The shortest span of positions that is worth a chunk of its own.
+const SMALLEST_SPAN: usize = 128;
+
+/// Chunks a thread should find, so that the last ones even out.
+const CHUNKS_PER_THREAD: usize = 4;
+
+/// What [`attention`] reads.
+#[derive(Clone, Copy, Debug)]
+pub struct AttentionArgs<'a> {
+    /// Queries `[tokens, heads, head_dim]`, normed and rotated.
+    pub q: &'a [f32],
+    /// Keys as f16 bits `[kv_heads, capacity, head_dim]`, those of this batch included.
+    pub k_cache: &'a [u16],
+    /// Values, as the keys.
+    pub v_cache: &'a [u16],
+    /// Positions in the cache before this batch.
+    pub position: usize,
+    /// Tokens of this batch.
+    pub tokens: usize,
+    /// Query heads, a multiple of `kv_heads`.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements of a head, a multiple of 8 up to [`MAX_HEAD_DIM`].
+    pub head_dim: usize,
+    /// Positions that the caches have room for.
+    pub capacity: usize,
+}
+
+/// Token `t` attends to the positions `0..=position + t`, scaled by `1 / sqrt(head_dim)`. `out` is as `q`.
+pub fn attention(pool: &Pool, args: &AttentionArgs<'_>, out: &mut [f32]) -> Result<(), Error> {
+    attention_by(dispatch(), pool, args, out)
+}
+
+/// Up to [`ROWS`] queries over one span of positions.
+pub(crate) struct Tile<'a> {
+    /// The queries; there is at least one.
+    pub(crate) q: &'a [&'a [f32]],
+    /// How many positions of the span each query sees.
+    pub(crate) visible: [usize; ROWS],
+    /// The keys of the span, `[positions, head_dim]`.
+    pub(crate) keys: &'a [u16],
+    /// The values of the span, `[positions, head_dim]`.
+    pub(crate) values: &'a [u16],
+    /// Elements of a head, a multiple of 8 up to [`MAX_HEAD_DIM`].
+    pub(crate) head_dim: usize,
+    /// What products are multiplied by.
+    pub(crate) scale: f32,
+}
+
+/// The result of a [`Tile`] before it is normalized. A query that saw no position has the largest score -inf.
+#[derive(Clone)]
+pub(crate) struct Partial {
+    /// The largest score of each query.
+    pub(crate) max: [f32; ROWS],
+    /// The sum of `exp(score - max)`.
+    pub(crate) sum: [f32; ROWS],
+    /// The sum of `exp(score - max) * value`.
+    pub(crate) weighted: [[f32; MAX_HEAD_DIM]; ROWS],
+}
+
+impl Partial {
+    pub(crate) const fn new() -> Self {
+        Self { max: [f32::NEG_INFINITY; ROWS], sum: [0.0; ROWS], weighted: [[0.0; MAX_HEAD_DIM]; ROWS] }
+    }
+}
+
+pub(crate) fn attention_by(by: &Dispatch, pool: &Pool, args: &AttentionArgs<'_>, out: &mut [f32]) -> Result<(), Error> {
+    check(args, out.len())?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let plan = Plan::new(args, pool.threads());
+    let out = Disjoint::new(out);
+    if plan.spans == 1 {
+        pool.run(plan.tiles(), &|tile, _| {
+            let mut partial = Partial::new();
+            plan.attend(by, tile, 0, &mut partial);
+            // SAFETY: each tile is run once and has its own queries.
+            unsafe { plan.write(tile, std::slice::from_ref(&partial), &out) };
+        });
+        return Ok(());
+    }
+    let mut partials = vec![Partial::new(); plan.tiles() * plan.spans];
+    let parts = Disjoint::new(&mut partials);
+    pool.run(plan.tiles() * plan.spans, &|chunk, _| {
+        // SAFETY: each chunk is run once and has its own partial result.
+        if let [partial] = unsafe { parts.part(chunk..chunk + 1) } {
+            plan.attend(by, chunk / plan.spans, chunk % plan.spans, partial);
+        }
+    });
+    for (tile, partials) in partials.chunks_exact(plan.spans).enumerate() {
+        // SAFETY: nothing else runs.
+        unsafe { plan.write(tile, partials, &out) };
+    }
+    Ok(())
+}
+
+fn check(args: &AttentionArgs<'_>, out: usize) -> Result<(), Error> {
+    Error::check_multiple("head_dim", LANES, args.head_dim)?;
+    Error::check_limit("head_dim", MAX_HEAD_DIM, args.head_dim)?;
+    Error::check_multiple("heads", args.kv_heads, args.heads)?;
+    Error::check_limit("cached positions", args.capacity, args.position.saturating_add(args.tokens))?;
+    let queries = args.tokens.saturating_mul(args.heads).saturating_mul(args.head_dim);
+    Error::check_length("queries", queries, args.q.len())?;
+    Error::check_length("attention output", queries, out)?;
+    let cache = args.kv_heads.saturating_mul(args.capacity).saturating_mul(args.head_dim);
+    Error::check_length("key cache", cache, args.k_cache.len())?;
+    Error::check_length("value cache", cache, args.v_cache.len())
+}
+
+/// How a batch is cut: the queries of one KV head, token by token, in tiles; the positions in spans.
+struct Plan<'a> {
+    args: &'a AttentionArgs<'a>,
+    heads_per_kv: usize,
+    rows_per_kv: usize,
+    tiles_per_kv: usize,
+    spans: usize,
+    span: usize,
+}
+
+impl<'a> Plan<'a> {
+    fn new(args: &'a AttentionArgs<'a>, threads: usize) -> Self {
+        let heads_per_kv = args.heads / args.kv_heads;
+        let rows_per_kv = args.tokens * heads_per_kv;
+        let tiles_per_kv = rows_per_kv.div_ceil(ROWS);
+        let positions = args.position + args.tokens;
+        let tiles = args.kv_heads * tiles_per_kv;
+        let wanted = if threads == 1 { 1 } else { (threads * CHUNKS_PER_THREAD).div_ceil(tiles) };
+        let spans = wanted.min(positions.div_ceil(SMALLEST_SPAN));
+        Self { args, heads_per_kv, rows_per_kv, tiles_per_kv, spans, span: positions.div_ceil(spans) }
+    }
+
+    fn tiles(&self) -> usize {
+        self.args.kv_heads * self.tiles_per_kv
+    }
+
+    /// The KV head of a tile and its queries as (token, offset into the queries).
+    fn rows(&self, tile: usize) -> (usize, impl Iterator<Item = (usize, usize)>) {
+        let (kv_head, first) = (tile / self.tiles_per_kv, tile % self.tiles_per_kv * ROWS);
+        let (args, heads_per_kv) = (self.args, self.heads_per_kv);
+        let rows = (first..self.rows_per_kv.min(first + ROWS)).map(move |row| {
+            let (token, head) = (row / heads_per_kv, kv_head * heads_per_kv + row % heads_per_kv);
+            (token, (token * args.heads + head) * args.head_dim)
+        });
+        (kv_head, rows)
+    }
+
+    fn attend(&self, by: &Dispatch, tile: usize, span: usize, partial: &mut Partial) {
+        let args = self.args;
+        let (kv_head, rows) = self.rows(tile);
+        let first = span * self.span;
+        let mut q: [&[f32]; ROWS] = [&[]; ROWS];
+        let mut visible = [0; ROWS];
+        let mut n = 0;
+        for (token, offset) in rows {
+            q[n] = &args.q[offset..offset + args.head_dim];
+            visible[n] = (args.position + token + 1).saturating_sub(first).min(self.span);
+            n += 1;
+        }
+        let positions = visible.into_iter().max().unwrap_or(0);
+        let cached = (kv_head * args.capacity + first) * args.head_dim;
+        let cached = cached..cached + positions * args.head_dim;
+        if positions == 0 {
+            return;
+        }
+        let tile = Tile {
+            q: &q[..n],
+            visible,
+            keys: &args.k_cache[cached.clone()],
+            values: &args.v_cache[cached],
+            head_dim: args.head_dim,
+            scale: 1.0 / (args.head_dim as f32).sqrt(),
+        };
+        by.attend(&tile, partial);
+    }
+
+    /// Merges the spans of one tile and writes its normalized rows.
+    ///
+    /// # Safety
+    /// No other thread writes the same tile.
+    unsafe fn write(&self, tile: usize, spans: &[Partial], out: &Disjoint<'_, f32>) {
+        let head_dim = self.args.head_dim;
+        for (r, (_, offset)) in self.rows(tile).1.enumerate() {
+            // SAFETY: a query is in one tile only, and the caller gives each tile to one thread.
+            let out = unsafe { out.part(offset..offset + head_dim) };
+            let max = spans.iter().fold(f32::NEG_INFINITY, |max, span| max.max(span.max[r]));
+            let factor = |span: &Partial| if span.sum[r] == 0.0 { 0.0 } else { (span.max[r] - max).exp() };
+            let inverse = 1.0 / spans.iter().map(|span| factor(span) * span.sum[r]).sum::<f32>();
+            out.fill(0.0);
+            for span in spans.iter() {
+                let factor = factor(span) * inverse;
+                for (out, value) in out.iter_mut().zip(&span.weighted[r]) {
+                    *out += factor * value;
+                }
+            }
+        }
+    }
+}

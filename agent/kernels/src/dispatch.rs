@@ -1,0 +1,92 @@
+//! The table of kernels of one instruction set, chosen once from what the CPU has.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::Activations;
+use crate::attention::{Partial, Tile};
+use crate::disjoint::Disjoint;
+use crate::format::Matrix;
+
+/// The environment variable that forces a backend by [`Dispatch::name`]. One that the CPU lacks, or an unknown name, is
+/// not taken; compare [`Dispatch::name`] where that matters.
+pub const KERNELS_VARIABLE: &str = "MOTE_KERNELS";
+
+type Quantize = unsafe fn(&[f32], &mut [i8], &mut [f32], &mut [i32]);
+type Gemv = unsafe fn(&Matrix<'_>, &Activations, Range<usize>, &mut [f32]);
+type Gemm = unsafe fn(&Matrix<'_>, &Activations, Range<usize>, &Disjoint<'_, f32>);
+type Attend = unsafe fn(&Tile<'_>, &mut Partial);
+type Swiglu = unsafe fn(&[f32], &[f32], &mut [f32]);
+
+/// The kernels of one backend.
+///
+/// The pointers are `unsafe` because they may need instructions that the CPU lacks: a table must only be reachable through
+/// [`Dispatch::available`].
+#[derive(Debug)]
+pub struct Dispatch {
+    pub(crate) name: &'static str,
+    pub(crate) quantize: Quantize,
+    pub(crate) gemv: Gemv,
+    pub(crate) gemm: Gemm,
+    pub(crate) attend: Attend,
+    pub(crate) swiglu: Swiglu,
+}
+
+/// The backend in use: the fastest one that the CPU has, or the one that `MOTE_KERNELS` names.
+pub fn dispatch() -> &'static Dispatch {
+    static CHOSEN: OnceLock<&'static Dispatch> = OnceLock::new();
+    CHOSEN.get_or_init(|| {
+        let forced = std::env::var(KERNELS_VARIABLE).ok();
+        let named = Dispatch::available().find(|table| Some(table.name) == forced.as_deref());
+        named.or_else(|| Dispatch::available().next()).unwrap_or(&crate::scalar::TABLE)
+    })
+}
+
+impl Dispatch {
+    /// The backends that this CPU can run, the fastest first, the scalar one last.
+    pub fn available() -> impl Iterator<Item = &'static Self> {
+        #[cfg(target_arch = "x86_64")]
+        let fast = crate::avx2::detect();
+        #[cfg(not(target_arch = "x86_64"))]
+        let fast = None;
+        fast.into_iter().chain([&crate::scalar::TABLE])
+    }
+
+    /// The backend's name: `scalar`, `avx2`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Quantizes whole groups: `x` and `quants` have the same length, `scales` and `sums` one element a group.
+    pub(crate) fn quantize(&self, x: &[f32], quants: &mut [i8], scales: &mut [f32], sums: &mut [i32]) {
+        // SAFETY: the table came from `available`, so that the CPU has the instructions.
+        unsafe { (self.quantize)(x, quants, scales, sums) }
+    }
+
+    /// The rows of `panels` for the one token of `a`; `y` holds those rows.
+    pub(crate) fn gemv(&self, w: &Matrix<'_>, a: &Activations, panels: Range<usize>, y: &mut [f32]) {
+        // SAFETY: as in `quantize`.
+        unsafe { (self.gemv)(w, a, panels, y) }
+    }
+
+    /// The rows of `panels` for all tokens of `a`; `y` is the whole output, token-major.
+    ///
+    /// # Safety
+    /// No other thread writes the rows of the same panels.
+    pub(crate) unsafe fn gemm(&self, w: &Matrix<'_>, a: &Activations, panels: Range<usize>, y: &Disjoint<'_, f32>) {
+        // SAFETY: as in `quantize`; the caller keeps the panels apart.
+        unsafe { (self.gemm)(w, a, panels, y) }
+    }
+
+    /// Computes a tile; `partial` is new.
+    pub(crate) fn attend(&self, tile: &Tile<'_>, partial: &mut Partial) {
+        // SAFETY: as in `quantize`.
+        unsafe { (self.attend)(tile, partial) }
+    }
+
+    /// Gates slices of the same length.
+    pub(crate) fn swiglu(&self, gate: &[f32], up: &[f32], out: &mut [f32]) {
+        // SAFETY: as in `quantize`.
+        unsafe { (self.swiglu)(gate, up, out) }
+    }
+}
