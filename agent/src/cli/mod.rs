@@ -2,6 +2,8 @@
 
 mod interrupt;
 mod out;
+#[cfg(test)]
+mod tests;
 
 use std::process::ExitCode;
 

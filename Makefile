@@ -1,0 +1,98 @@
+# Everything from a fresh machine: a Rust toolchain, Python 3.11, a C compiler and the package registries.
+# State of `make run` lies in .mote/ here, unless MOTE_HOME says otherwise; what is fetched for tests lies in .cache/.
+
+CARGO     ?= cargo
+PYTHON    ?= python3
+MOTE_HOME ?= $(CURDIR)/.mote
+MODEL     ?= smollm2-135m-instruct
+TASK      ?=
+export MOTE_HOME TASK
+
+TARGET    := $(abspath $(or $(CARGO_TARGET_DIR),target))
+MOTE      := $(TARGET)/release/mote
+CACHE     := $(CURDIR)/.cache
+VENV      := $(CACHE)/venv
+MCP_VENV  := $(CACHE)/mcp-venv
+MCP_NODE  := $(CACHE)/mcp-node
+PIP       := bin/python -m pip install --quiet --disable-pip-version-check
+CARGO_DENY_VERSION := 0.20.2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help build model run demo test test-rust test-python test-mcp parity bench lint deny clean
+
+help: ## list what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the release binary
+	@$(CARGO) build --release --package mote
+
+model: build ## fetch, export and import the default model, unless there is one
+	@test -e "$(MOTE_HOME)/bundles/default" || $(MAKE) --no-print-directory import-model
+
+.PHONY: import-model
+import-model: $(VENV)/export.stamp
+	@mkdir -p "$(MOTE_HOME)/cache"
+	$(VENV)/bin/python -m mote_export $(MODEL) --replace --cache "$(MOTE_HOME)/cache" --out "$(MOTE_HOME)/cache/export"
+	$(MOTE) model import --default "$(MOTE_HOME)/cache/export"
+	@rm -rf "$(MOTE_HOME)/cache/export"
+
+run: model ## run a task: make run TASK="What time is it in Tokyo?"
+	@test -n "$$TASK" || { echo 'make run needs a task: make run TASK="What time is it in Tokyo?"' >&2; exit 2; }
+	@$(MOTE) run -- "$$TASK"
+
+demo: model $(MCP_VENV)/stamp ## run the six tasks of the README through the real model
+	@MOTE="$(MOTE)" MCP_VENV="$(MCP_VENV)" bash tests/demo.sh
+
+test: test-rust test-python ## run every quick test
+
+test-rust: $(MCP_VENV)/stamp
+	MOTE_TEST_MCP_VENV="$(MCP_VENV)" $(CARGO) test --release --workspace
+
+test-python: $(VENV)/test.stamp
+	$(VENV)/bin/python -m pytest -q model-export
+
+test-mcp: $(MCP_NODE)/stamp ## run the tests with MCP servers from npm (Node 20)
+	MOTE_TEST_MCP_NODE="$(MCP_NODE)" $(CARGO) test --release --package mote --test mcp_node
+
+parity: model $(VENV)/test.stamp ## compare the real model with an independent forward pass
+	$(VENV)/bin/python -m mote_export.parity --mote "$(MOTE)"
+
+bench: model ## measure load, prefill and decode of the default model
+	@$(MOTE) bench
+
+lint: ## check format, and lints as errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --workspace --all-targets -- --deny warnings
+
+deny: $(CACHE)/cargo/bin/cargo-deny ## check licences, advisories, bans and sources of what we depend on
+	PATH="$(CACHE)/cargo/bin:$$PATH" $(CARGO) deny --all-features check
+
+clean: ## remove what was built and fetched; state in .mote/ stays
+	$(CARGO) clean
+	rm -rf "$(CACHE)"
+
+$(VENV)/export.stamp: model-export/pyproject.toml
+	@echo "making a Python environment in $(VENV)"
+	@$(PYTHON) -m venv "$(VENV)"
+	@$(VENV)/$(PIP) --editable model-export
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/export.stamp
+	@$(VENV)/$(PIP) --editable 'model-export[test]'
+	@touch $@
+
+$(MCP_VENV)/stamp: tests/mcp-requirements.txt
+	@echo "fetching MCP servers into $(MCP_VENV)"
+	@$(PYTHON) -m venv "$(MCP_VENV)"
+	@$(MCP_VENV)/$(PIP) --requirement tests/mcp-requirements.txt
+	@touch $@
+
+$(MCP_NODE)/stamp: tests/mcp-node/package.json
+	@mkdir -p "$(MCP_NODE)"
+	@cp tests/mcp-node/package.json "$(MCP_NODE)/"
+	@cd "$(MCP_NODE)" && npm install --silent --no-audit --no-fund
+	@touch $@
+
+$(CACHE)/cargo/bin/cargo-deny:
+	$(CARGO) install cargo-deny --locked --version $(CARGO_DENY_VERSION) --root "$(CACHE)/cargo"
