@@ -31,9 +31,9 @@ model: build ## fetch, export and import the default model, unless there is one
 	@test -e "$(MOTE_HOME)/bundles/default" || $(MAKE) --no-print-directory import-model
 
 .PHONY: import-model
-import-model: $(VENV)/export.stamp
+import-model: $(VENV)/stamp
 	@mkdir -p "$(MOTE_HOME)/cache"
-	$(VENV)/bin/python -m mote_export $(MODEL) --replace --cache "$(MOTE_HOME)/cache" --out "$(MOTE_HOME)/cache/export"
+	PYTHONPATH=model-export $(VENV)/bin/python -m mote_export $(MODEL) --replace --cache "$(MOTE_HOME)/cache" --out "$(MOTE_HOME)/cache/export"
 	$(MOTE) model import --default "$(MOTE_HOME)/cache/export"
 	@rm -rf "$(MOTE_HOME)/cache/export"
 
@@ -49,14 +49,14 @@ test: test-rust test-python ## run every quick test
 test-rust: $(MCP_VENV)/stamp
 	MOTE_TEST_MCP_VENV="$(MCP_VENV)" $(CARGO) test --release --workspace
 
-test-python: $(VENV)/test.stamp
-	$(VENV)/bin/python -m pytest -q model-export
+test-python: $(VENV)/stamp
+	cd model-export && $(VENV)/bin/python -m pytest
 
 test-mcp: $(MCP_NODE)/stamp ## run the tests with MCP servers from npm (Node 20)
 	MOTE_TEST_MCP_NODE="$(MCP_NODE)" $(CARGO) test --release --package mote --test mcp_node
 
-parity: model $(VENV)/test.stamp ## compare the real model with an independent forward pass
-	$(VENV)/bin/python -m mote_export.parity --mote "$(MOTE)"
+parity: model $(VENV)/stamp ## compare the real model with an independent forward pass
+	PYTHONPATH=model-export $(VENV)/bin/python -m mote_export.parity --mote "$(MOTE)"
 
 bench: model ## measure load, prefill and decode of the default model
 	@$(MOTE) bench
@@ -72,14 +72,10 @@ clean: ## remove what was built and fetched; state in .mote/ stays
 	$(CARGO) clean
 	rm -rf "$(CACHE)"
 
-$(VENV)/export.stamp: model-export/pyproject.toml
+$(VENV)/stamp: model-export/requirements.lock
 	@echo "making a Python environment in $(VENV)"
 	@$(PYTHON) -m venv "$(VENV)"
-	@$(VENV)/$(PIP) --editable model-export
-	@touch $@
-
-$(VENV)/test.stamp: $(VENV)/export.stamp
-	@$(VENV)/$(PIP) --editable 'model-export[test]'
+	@$(VENV)/$(PIP) --require-hashes --requirement model-export/requirements.lock
 	@touch $@
 
 $(MCP_VENV)/stamp: tests/mcp-requirements.txt

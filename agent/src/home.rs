@@ -53,6 +53,11 @@ impl Home {
         self.config.join("config.toml")
     }
 
+    /// The folder of everything that is kept.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// The folder that holds one folder a bundle.
     pub fn bundles(&self) -> PathBuf {
         self.data.join("bundles")

@@ -8,8 +8,10 @@
 pub mod bundles;
 pub mod cancel;
 pub mod cli;
+pub mod doctor;
 pub mod error;
 pub mod home;
+pub mod machine;
 pub mod store;
 pub mod tools;
 

@@ -1,5 +1,6 @@
 //! The command line: one file a command, and the only place that prints.
 
+mod doctor;
 mod interrupt;
 mod out;
 #[cfg(test)]
@@ -31,7 +32,10 @@ State lies under MOTE_HOME if it is set, else under the XDG folders.
 Exit codes: 0 done, 1 failed, 2 usage, 75 try again later, 78 bad configuration, 130 cancelled.";
 
 #[derive(Subcommand, Debug)]
-enum Command {}
+enum Command {
+    /// Check what this machine has and lacks, with what mends it
+    Doctor,
+}
 
 /// What every command gets.
 pub struct Globals {
@@ -67,6 +71,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, _globals: &Globals) -> Result<u8> {
-    match command {}
+fn run(command: Command, globals: &Globals) -> Result<u8> {
+    match command {
+        Command::Doctor => doctor::run(globals),
+    }
 }
