@@ -18,8 +18,20 @@ pub struct Activations {
     tokens: usize,
     cols: usize,
     quants: Vec<i8>,
-    scales: Vec<f32>,
-    sums: Vec<i32>,
+    scales: Vec<GroupScale>,
+}
+
+/// What a kernel needs of a group beside its integers.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct GroupScale {
+    /// A value is its integer times this.
+    pub(crate) scale: f32,
+    /// `scale` times the sum of the integers, which a minimum of the weights is multiplied by.
+    pub(crate) offset: f32,
+    /// The sums of the integers whose index divided by 4 leaves 0 or 1, and of those that leave 2 or 3: what the two 16-bit
+    /// lanes of a row sum up for a weight of one.
+    pub(crate) sums: [i16; 2],
 }
 
 impl Activations {
@@ -39,23 +51,17 @@ impl Activations {
         Error::check_length("activations", tokens * cols, x.len())?;
         (self.tokens, self.cols) = (tokens, cols);
         self.quants.resize(x.len(), 0);
-        self.scales.resize(x.len() / GROUP, 0.0);
-        self.sums.resize(x.len() / GROUP, 0);
-        let quants = Disjoint::new(&mut self.quants);
-        let (scales, sums) = (Disjoint::new(&mut self.scales), Disjoint::new(&mut self.sums));
+        self.scales.resize(x.len() / GROUP, GroupScale::default());
+        let (quants, scales) = (Disjoint::new(&mut self.quants), Disjoint::new(&mut self.scales));
         let groups = CHUNK_ELEMENTS / GROUP;
         pool.run(x.len().div_ceil(CHUNK_ELEMENTS), &|chunk, _| {
             let x = &x[chunk * CHUNK_ELEMENTS..];
             let x = &x[..x.len().min(CHUNK_ELEMENTS)];
-            // SAFETY: each chunk is run once and has its own elements and groups.
-            let (quants, scales, sums) = unsafe {
-                (
-                    quants.part(chunk * CHUNK_ELEMENTS..(chunk + 1) * CHUNK_ELEMENTS),
-                    scales.part(chunk * groups..(chunk + 1) * groups),
-                    sums.part(chunk * groups..(chunk + 1) * groups),
-                )
-            };
-            by.quantize(x, quants, scales, sums);
+            // SAFETY: each chunk is run once and has its own elements.
+            let quants = unsafe { quants.part(chunk * CHUNK_ELEMENTS..(chunk + 1) * CHUNK_ELEMENTS) };
+            // SAFETY: and so its own groups.
+            let scales = unsafe { scales.part(chunk * groups..(chunk + 1) * groups) };
+            by.quantize(x, quants, scales);
         });
         Ok(())
     }
@@ -75,15 +81,9 @@ impl Activations {
         &self.quants[token * self.cols..][..self.cols]
     }
 
-    /// The scale of each group of one token.
-    pub(crate) fn scales(&self, token: usize) -> &[f32] {
+    /// The scales of the groups of one token.
+    pub(crate) fn scales(&self, token: usize) -> &[GroupScale] {
         let groups = self.cols / GROUP;
         &self.scales[token * groups..][..groups]
-    }
-
-    /// The sum of the integers of each group of one token.
-    pub(crate) fn sums(&self, token: usize) -> &[i32] {
-        let groups = self.cols / GROUP;
-        &self.sums[token * groups..][..groups]
     }
 }

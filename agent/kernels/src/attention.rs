@@ -66,10 +66,10 @@ pub(crate) struct Tile<'a> {
     pub(crate) scale: f32,
 }
 
-/// The result of a [`Tile`] before it is normalized. A query that saw no position has the largest score -inf.
+/// The result of a [`Tile`] before it is normalized. A query that saw no position has the sum 0.
 #[derive(Clone)]
 pub(crate) struct Partial {
-    /// The largest score of each query.
+    /// The largest score of each query, finite so that differences to it are.
     pub(crate) max: [f32; ROWS],
     /// The sum of `exp(score - max)`.
     pub(crate) sum: [f32; ROWS],
@@ -79,7 +79,7 @@ pub(crate) struct Partial {
 
 impl Partial {
     pub(crate) const fn new() -> Self {
-        Self { max: [f32::NEG_INFINITY; ROWS], sum: [0.0; ROWS], weighted: [[0.0; MAX_HEAD_DIM]; ROWS] }
+        Self { max: [f32::MIN; ROWS], sum: [0.0; ROWS], weighted: [[0.0; MAX_HEAD_DIM]; ROWS] }
     }
 }
 
@@ -202,7 +202,7 @@ impl<'a> Plan<'a> {
         for (r, (_, offset)) in self.rows(tile).1.enumerate() {
             // SAFETY: a query is in one tile only, and the caller gives each tile to one thread.
             let out = unsafe { out.part(offset..offset + head_dim) };
-            let max = spans.iter().fold(f32::NEG_INFINITY, |max, span| max.max(span.max[r]));
+            let max = spans.iter().fold(f32::MIN, |max, span| max.max(span.max[r]));
             let factor = |span: &Partial| if span.sum[r] == 0.0 { 0.0 } else { (span.max[r] - max).exp() };
             let inverse = 1.0 / spans.iter().map(|span| factor(span) * span.sum[r]).sum::<f32>();
             out.fill(0.0);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::Activations;
+use crate::activations::{Activations, GroupScale};
 use crate::attention::{Partial, Tile};
 use crate::disjoint::Disjoint;
 use crate::format::Matrix;
@@ -12,7 +12,7 @@ use crate::format::Matrix;
 /// not taken; compare [`Dispatch::name`] where that matters.
 pub const KERNELS_VARIABLE: &str = "MOTE_KERNELS";
 
-type Quantize = unsafe fn(&[f32], &mut [i8], &mut [f32], &mut [i32]);
+type Quantize = unsafe fn(&[f32], &mut [i8], &mut [GroupScale]);
 type Gemv = unsafe fn(&Matrix<'_>, &Activations, Range<usize>, &mut [f32]);
 type Gemm = unsafe fn(&Matrix<'_>, &Activations, Range<usize>, &Disjoint<'_, f32>);
 type Attend = unsafe fn(&Tile<'_>, &mut Partial);
@@ -57,10 +57,10 @@ impl Dispatch {
         self.name
     }
 
-    /// Quantizes whole groups: `x` and `quants` have the same length, `scales` and `sums` one element a group.
-    pub(crate) fn quantize(&self, x: &[f32], quants: &mut [i8], scales: &mut [f32], sums: &mut [i32]) {
+    /// Quantizes whole groups: `x` and `quants` have the same length, `scales` one element a group.
+    pub(crate) fn quantize(&self, x: &[f32], quants: &mut [i8], scales: &mut [GroupScale]) {
         // SAFETY: the table came from `available`, so that the CPU has the instructions.
-        unsafe { (self.quantize)(x, quants, scales, sums) }
+        unsafe { (self.quantize)(x, quants, scales) }
     }
 
     /// The rows of `panels` for the one token of `a`; `y` holds those rows.

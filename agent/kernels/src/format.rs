@@ -139,12 +139,15 @@ impl<'a> Matrix<'a> {
         self.groups() * self.kind.group_bytes()
     }
 
+    /// The packed bytes of one panel.
+    pub(crate) fn packed(&self, panel: usize) -> &'a [u8] {
+        &self.bytes[panel * self.panel_bytes()..][..self.panel_bytes()]
+    }
+
     /// The groups of one panel, left to right.
     pub(crate) fn panel(&self, panel: usize) -> impl Iterator<Item = Group<'a>> + use<'a> {
-        let (kind, panel_bytes) = (self.kind, self.panel_bytes());
-        self.bytes[panel * panel_bytes..][..panel_bytes]
-            .chunks_exact(kind.group_bytes())
-            .map(move |bytes| Group { kind, bytes })
+        let kind = self.kind;
+        self.packed(panel).chunks_exact(kind.group_bytes()).map(move |bytes| Group { kind, bytes })
     }
 }
 

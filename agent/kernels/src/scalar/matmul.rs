@@ -28,11 +28,10 @@ pub(crate) unsafe fn gemm(w: &Matrix<'_>, a: &Activations, panels: Range<usize>,
 fn panel_rows(w: &Matrix<'_>, a: &Activations, panel: usize, token: usize, y: &mut [f32]) {
     y.fill(0.0);
     let quants = a.quants(token).chunks_exact(GROUP);
-    let groups = quants.zip(a.scales(token).iter().zip(a.sums(token)));
-    for (group, (quants, (scale, sum))) in w.panel(panel).zip(groups) {
+    for (group, (quants, a)) in w.panel(panel).zip(quants.zip(a.scales(token))) {
         for (row, y) in y.iter_mut().enumerate() {
             let dot = dot(&group, row, quants) as f32;
-            *y += dot * (group.scale(row) * scale) + group.min(row) * (scale * *sum as f32);
+            *y += dot * (group.scale(row) * a.scale) + group.min(row) * a.offset;
         }
     }
 }

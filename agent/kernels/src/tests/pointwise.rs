@@ -8,7 +8,8 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// `exp` within 2 units in the last place, then an addition, a division and a product.
+    /// `exp` within 2 units in the last place, then an addition, a division and a product. A divisor over `f32::MAX` is
+    /// infinite, and the result zero instead of up to `100^2 / f32::MAX`.
     #[test]
     fn every_backend_gates(ffn in 1usize..70, tokens in 1usize..4, seed: u64, scale in 0.1f32..100.0) {
         let gate_up: Vec<f32> = noise(seed, 2 * ffn * tokens).iter().map(|v| v * scale).collect();
@@ -21,7 +22,7 @@ proptest! {
                         let (gate, up) = (f64::from(row[i]), f64::from(row[ffn + i]));
                         let want = gate / (1.0 + (-gate).exp()) * up;
                         let error = (f64::from(*out) - want).abs();
-                        prop_assert!(error <= 6.0 * f64::from(f32::EPSILON) * want.abs() + 1e-35, "{}: {out} {want}", by.name());
+                        prop_assert!(error <= 6.0 * f64::from(f32::EPSILON) * want.abs() + 1e-34, "{}: {out} {want}", by.name());
                     }
                 }
             }

@@ -1,0 +1,182 @@
+//! Attention: blocks of positions whose scores stay on the stack, four queries at once, one lane of a score vector each.
+
+use std::arch::x86_64::*;
+
+use super::exp::exp;
+use super::{load, store};
+use crate::attention::{Partial, ROWS, Tile};
+
+/// Positions of a block, even.
+const BLOCK: usize = 32;
+
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn attend(tile: &Tile<'_>, partial: &mut Partial) {
+    match tile.q {
+        [a] => attend_rows([a], tile, partial),
+        [a, b] => attend_rows([a, b], tile, partial),
+        [a, b, c] => attend_rows([a, b, c], tile, partial),
+        [a, b, c, d, ..] => attend_rows([a, b, c, d], tile, partial),
+        [] => {}
+    }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+fn attend_rows<const R: usize>(q: [&[f32]; R], tile: &Tile<'_>, partial: &mut Partial) {
+    let q = q.map(|q| q.as_chunks::<8>().0);
+    let keys = tile.keys.chunks(BLOCK * tile.head_dim);
+    let values = tile.values.chunks(BLOCK * tile.head_dim);
+    for (block, (keys, values)) in keys.zip(values).enumerate() {
+        let mut scores = [[0.0; 2 * ROWS]; BLOCK / 2];
+        score(&q, keys.as_chunks::<8>().0, tile.head_dim / 8, &mut scores);
+        let visible = tile.visible.map(|visible| visible.saturating_sub(block * BLOCK).min(BLOCK) as i32);
+        let shrink = softmax(&mut scores, visible, tile.scale, partial);
+        add_values::<R>(&scores, values.as_chunks::<8>().0, tile.head_dim / 8, shrink, partial);
+    }
+}
+
+/// The products of all queries with the keys of a block, two positions a step. An odd last position is taken twice.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn score<const R: usize>(
+    q: &[&[[f32; 8]]; R],
+    keys: &[[u16; 8]],
+    per_key: usize,
+    scores: &mut [[f32; 2 * ROWS]; BLOCK / 2],
+) {
+    for (pair, scores) in keys.chunks(2 * per_key).zip(scores) {
+        let (first, second) = pair.split_at(per_key);
+        let second = if second.is_empty() { first } else { second };
+        let mut sums = [[_mm256_setzero_ps(); ROWS]; 2];
+        for (i, (first, second)) in first.iter().zip(second).enumerate() {
+            let (first, second) = (load_f16(first), load_f16(second));
+            for (r, q) in q.iter().enumerate() {
+                let q = load(&q[i]);
+                sums[0][r] = _mm256_fmadd_ps(q, first, sums[0][r]);
+                sums[1][r] = _mm256_fmadd_ps(q, second, sums[1][r]);
+            }
+        }
+        let [first, second] = sums.map(|sums| lane_sums(sums));
+        store(scores, _mm256_set_m128(second, first));
+    }
+}
+
+/// Turns the scores of a block into weights against the new largest score; gives what older sums shrink by.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn softmax(
+    scores: &mut [[f32; 2 * ROWS]; BLOCK / 2],
+    visible: [i32; ROWS],
+    scale: f32,
+    partial: &mut Partial,
+) -> [f32; ROWS] {
+    let [a, b, c, d] = visible;
+    let visible = _mm256_setr_epi32(a, b, c, d, a - 1, b - 1, c - 1, d - 1);
+    let mask = |pair: usize| _mm256_castsi256_ps(_mm256_cmpgt_epi32(visible, _mm256_set1_epi32(2 * pair as i32)));
+    let [a, b, c, d] = partial.max;
+    let old = _mm256_setr_ps(a, b, c, d, a, b, c, d);
+    let mut max = old;
+    for (pair, scores) in scores.iter_mut().enumerate() {
+        let scaled = _mm256_mul_ps(load(scores), _mm256_set1_ps(scale));
+        max = _mm256_max_ps(_mm256_blendv_ps(old, scaled, mask(pair)), max);
+        store(scores, scaled);
+    }
+    let max = _mm256_max_ps(max, _mm256_permute2f128_ps::<1>(max, max));
+    let mut sum = _mm256_setzero_ps();
+    for (pair, scores) in scores.iter_mut().enumerate() {
+        let weight = _mm256_and_ps(exp(_mm256_sub_ps(load(scores), max)), mask(pair));
+        sum = _mm256_add_ps(sum, weight);
+        store(scores, weight);
+    }
+    let sum = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
+    let shrink = _mm256_castps256_ps128(exp(_mm256_sub_ps(old, max)));
+    let sum = _mm_fmadd_ps(lanes(&partial.sum), shrink, sum);
+    partial.sum = array(sum);
+    partial.max = array(_mm256_castps256_ps128(max));
+    array(shrink)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn add_values<const R: usize>(
+    weights: &[[f32; 2 * ROWS]; BLOCK / 2],
+    values: &[[u16; 8]],
+    per_value: usize,
+    shrink: [f32; ROWS],
+    partial: &mut Partial,
+) {
+    let weights = weights.as_flattened().as_chunks::<ROWS>().0;
+    let mut first = 0;
+    while first + 2 <= per_value {
+        add_columns::<R, 2>(weights, values, per_value, first, shrink, partial);
+        first += 2;
+    }
+    if first < per_value {
+        add_columns::<R, 1>(weights, values, per_value, first, shrink, partial);
+    }
+}
+
+/// Adds `8 * C` columns of the values, from column `8 * first`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn add_columns<const R: usize, const C: usize>(
+    weights: &[[f32; ROWS]],
+    values: &[[u16; 8]],
+    per_value: usize,
+    first: usize,
+    shrink: [f32; ROWS],
+    partial: &mut Partial,
+) {
+    let mut sums = [[_mm256_setzero_ps(); C]; R];
+    for (r, sums) in sums.iter_mut().enumerate() {
+        let old = &partial.weighted[r].as_chunks::<8>().0[first..];
+        for (sum, old) in sums.iter_mut().zip(old) {
+            *sum = _mm256_mul_ps(load(old), _mm256_set1_ps(shrink[r]));
+        }
+    }
+    for (weights, value) in weights.iter().zip(values.chunks_exact(per_value)) {
+        let value: [__m256; C] = std::array::from_fn(|c| load_f16(&value[first + c]));
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let weight = _mm256_set1_ps(weights[r]);
+            for (sum, value) in sums.iter_mut().zip(&value) {
+                *sum = _mm256_fmadd_ps(weight, *value, *sum);
+            }
+        }
+    }
+    for (r, sums) in sums.iter().enumerate() {
+        let new = &mut partial.weighted[r].as_chunks_mut::<8>().0[first..];
+        for (new, sum) in new.iter_mut().zip(sums) {
+            store(new, *sum);
+        }
+    }
+}
+
+/// The sum of the lanes of each vector.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn lane_sums([a, b, c, d]: [__m256; ROWS]) -> __m128 {
+    let sums = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+    _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn load_f16(v: &[u16; 8]) -> __m256 {
+    // SAFETY: the array is as long as the vector.
+    _mm256_cvtph_ps(unsafe { _mm_loadu_si128(v.as_ptr().cast()) })
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn lanes(v: &[f32; ROWS]) -> __m128 {
+    // SAFETY: the array is as long as the vector.
+    unsafe { _mm_loadu_ps(v.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn array(v: __m128) -> [f32; ROWS] {
+    let mut out = [0.0; ROWS];
+    // SAFETY: the array is as long as the vector.
+    unsafe { _mm_storeu_ps(out.as_mut_ptr(), v) };
+    out
+}
