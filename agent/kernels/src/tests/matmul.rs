@@ -173,6 +173,8 @@ fn edges_of_the_blocking() {
     check(Kind::Q4m, 576, 18, 1, 3, 0);
     check(Kind::Q4, 1000, 3, 1, 3, 0);
     check(Kind::Q8, 300, 80, 5, 3, 0);
+    check(Kind::Q4, 17, 65, 4, 3, 0);
+    check(Kind::Q4m, 20, 33, 131, 3, 3);
 }
 
 #[test]
