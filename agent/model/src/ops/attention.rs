@@ -1,0 +1,88 @@
+//! `mote.KvAttention`: norm and rotation of query and key heads, append to the cache, causal attention over it.
+//!
+//! The batch stands behind what the cache holds; the caller has made sure that there is room, and counts the positions once
+//! all layers are done. Keys and values are read back from the cache as f16, so that a token sees the same numbers whether
+//! its predecessors came in the same batch or in an earlier one.
+
+use mote_kernels::{AttentionArgs, attention, f32_to_f16, rms_norm, rope};
+use tract_core::internal::*;
+
+use super::{RowOp, Workspace};
+
+#[derive(Debug)]
+pub(crate) struct KvAttention {
+    pub(crate) layer: usize,
+    pub(crate) heads: usize,
+    pub(crate) kv_heads: usize,
+    pub(crate) head_dim: usize,
+    pub(crate) norm_eps: f32,
+    pub(crate) q_norm: Option<Vec<f32>>,
+    pub(crate) k_norm: Option<Vec<f32>>,
+}
+
+impl KvAttention {
+    fn turn(&self, head: &mut [f32], norm: Option<&Vec<f32>>, rope_row: &[f32]) -> TractResult<()> {
+        if let Some(weight) = norm {
+            rms_norm(head, weight, self.norm_eps)?;
+        }
+        Ok(rope(head, rope_row)?)
+    }
+}
+
+impl RowOp for KvAttention {
+    fn name(&self) -> &'static str {
+        "KvAttention"
+    }
+
+    fn input_width(&self) -> Option<usize> {
+        Some((self.heads + 2 * self.kv_heads) * self.head_dim)
+    }
+
+    fn width(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor> {
+        let Workspace { pool, rope_table, cache, queries, .. } = workspace;
+        let (head_dim, tokens) = (self.head_dim, input.shape()[0]);
+        let (position, capacity) = (cache.len(), cache.capacity());
+        ensure!(position + tokens <= capacity, "no room in the kv cache of {capacity}: {}", position + tokens);
+        let layer = cache.layers.get_mut(self.layer).with_context(|| format!("no cache for layer {}", self.layer))?;
+        let mut qkv = input.into_tensor();
+        let mut output = Tensor::zero::<f32>(&[tokens, self.width()])?;
+        queries.clear();
+        let mut rows = qkv.try_as_plain_ram_mut()?;
+        let rows = rows.as_slice_mut::<f32>()?;
+        for (token, row) in rows.chunks_exact_mut(self.width() + 2 * self.kv_heads * head_dim).enumerate() {
+            let at = position + token;
+            let rope_row = &rope_table[at * head_dim..][..head_dim];
+            let (q, kv) = row.split_at_mut(self.width());
+            let (k, v) = kv.split_at_mut(self.kv_heads * head_dim);
+            for head in q.chunks_exact_mut(head_dim) {
+                self.turn(head, self.q_norm.as_ref(), rope_row)?;
+            }
+            queries.extend_from_slice(q);
+            for (kv_head, (key, value)) in k.chunks_exact_mut(head_dim).zip(v.chunks_exact(head_dim)).enumerate() {
+                self.turn(key, self.k_norm.as_ref(), rope_row)?;
+                let slot = (kv_head * capacity + at) * head_dim..(kv_head * capacity + at + 1) * head_dim;
+                f32_to_f16(key, &mut layer.keys[slot.clone()])?;
+                f32_to_f16(value, &mut layer.values[slot])?;
+            }
+        }
+        let args = AttentionArgs {
+            q: queries,
+            k_cache: &layer.keys,
+            v_cache: &layer.values,
+            position,
+            tokens,
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            head_dim,
+            capacity,
+        };
+        let mut y = output.try_as_plain_ram_mut()?;
+        attention(pool, &args, y.as_slice_mut::<f32>()?)?;
+        drop(y);
+        Ok(output)
+    }
+}

@@ -1,0 +1,33 @@
+//! `mote.SwiGlu`: `silu(gate) * up` of rows that hold gate and up side by side.
+
+use tract_core::internal::*;
+
+use super::{RowOp, Workspace};
+
+#[derive(Debug)]
+pub(crate) struct SwiGlu {
+    pub(crate) ffn: usize,
+}
+
+impl RowOp for SwiGlu {
+    fn name(&self) -> &'static str {
+        "SwiGlu"
+    }
+
+    fn input_width(&self) -> Option<usize> {
+        Some(2 * self.ffn)
+    }
+
+    fn width(&self) -> usize {
+        self.ffn
+    }
+
+    fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor> {
+        let mut output = Tensor::zero::<f32>(&[input.shape()[0], self.ffn])?;
+        let rows = input.try_as_plain_ram()?;
+        let mut y = output.try_as_plain_ram_mut()?;
+        mote_kernels::swiglu(&workspace.pool, rows.as_slice::<f32>()?, self.ffn, y.as_slice_mut::<f32>()?)?;
+        drop(y);
+        Ok(output)
+    }
+}
