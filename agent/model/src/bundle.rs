@@ -46,7 +46,10 @@ impl Bundle {
         let manifest = Manifest::parse(&text)?;
         for name in manifest.files.keys() {
             if ![GRAPH, WEIGHTS, TOKENIZER].contains(&name.as_str()) {
-                return Err(Error::bundle(ErrorKind::Format, format!("manifest.json: files has an unknown name: {}", shorten(name))));
+                return Err(Error::bundle(
+                    ErrorKind::Format,
+                    format!("manifest.json: files has an unknown name: {}", shorten(name)),
+                ));
             }
         }
         let weights = Weights::open(&open_checked(dir, &manifest, WEIGHTS)?)?;
@@ -109,10 +112,16 @@ fn open_checked(dir: &Path, manifest: &Manifest, name: &str) -> Result<File> {
     let record = record(manifest, name)?;
     let (file, bytes) = open(dir, name)?;
     if bytes < record.bytes {
-        return Err(Error::bundle(ErrorKind::Truncated, format!("{name}: the manifest says {} bytes: {bytes}", record.bytes)));
+        return Err(Error::bundle(
+            ErrorKind::Truncated,
+            format!("{name}: the manifest says {} bytes: {bytes}", record.bytes),
+        ));
     }
     if bytes > record.bytes {
-        return Err(Error::bundle(ErrorKind::Format, format!("{name}: longer than the {} bytes of the manifest: {bytes}", record.bytes)));
+        return Err(Error::bundle(
+            ErrorKind::Format,
+            format!("{name}: longer than the {} bytes of the manifest: {bytes}", record.bytes),
+        ));
     }
     Ok(file)
 }

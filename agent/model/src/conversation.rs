@@ -29,8 +29,20 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    pub(crate) fn new(model: Model, state: SimpleState<TypedFact, Box<dyn TypedOp>>, workspace: Workspace) -> Conversation {
-        Conversation { model, state, workspace, tokens: Vec::new(), logits: Vec::new(), logits_after: 0, prefill_time: Duration::ZERO }
+    pub(crate) fn new(
+        model: Model,
+        state: SimpleState<TypedFact, Box<dyn TypedOp>>,
+        workspace: Workspace,
+    ) -> Conversation {
+        Conversation {
+            model,
+            state,
+            workspace,
+            tokens: Vec::new(),
+            logits: Vec::new(),
+            logits_after: 0,
+            prefill_time: Duration::ZERO,
+        }
     }
 
     /// The model it runs on.
@@ -93,7 +105,10 @@ impl Conversation {
     pub(crate) fn append(&mut self, tokens: &[u32]) -> Result<()> {
         let (limit, used) = (self.model.context(), self.tokens.len() + tokens.len());
         if used > limit {
-            let error = Error::new(ErrorKind::ContextFull { limit, used }, format!("the context window of {limit} tokens is full: {used}"));
+            let error = Error::new(
+                ErrorKind::ContextFull { limit, used },
+                format!("the context window of {limit} tokens is full: {used}"),
+            );
             return Err(error.hint("shorten the prompt, or load the model with a larger context"));
         }
         let n_vocab = self.model.tokenizer().n_vocab();
@@ -118,7 +133,11 @@ impl Conversation {
 
     /// Hands out the logits after each number of tokens from `first` (at least 1) on, but for the last, which
     /// [`Conversation::logits`] has afterwards.
-    pub(crate) fn each_logits(&mut self, first: usize, each: &mut dyn FnMut(usize, &[f32]) -> Result<()>) -> Result<()> {
+    pub(crate) fn each_logits(
+        &mut self,
+        first: usize,
+        each: &mut dyn FnMut(usize, &[f32]) -> Result<()>,
+    ) -> Result<()> {
         let mut evaluated = first - 1;
         if self.logits_after == first && first < self.tokens.len() {
             each(first, &self.logits)?;
@@ -149,7 +168,8 @@ impl Conversation {
             };
             let output = self.forward(start..end, n_rows)?;
             let plain = output.try_as_plain_ram().map_err(|e| runtime(&e))?;
-            let mut rows = plain.as_slice::<f32>().map_err(|e| runtime(&e))?.chunks_exact(self.model.tokenizer().n_vocab());
+            let mut rows =
+                plain.as_slice::<f32>().map_err(|e| runtime(&e))?.chunks_exact(self.model.tokenizer().n_vocab());
             if is_last && let Some(row) = rows.next_back() {
                 self.logits.clear();
                 self.logits.extend_from_slice(row);

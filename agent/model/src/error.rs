@@ -68,7 +68,8 @@ impl Error {
 
     /// A fault of the bundle that exporting or importing it anew repairs.
     pub(crate) fn bundle(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error::new(kind, message).hint("export the bundle again with model-export, or import a good copy with: mote model import PATH")
+        Error::new(kind, message)
+            .hint("export the bundle again with model-export, or import a good copy with: mote model import PATH")
     }
 
     pub(crate) fn cancelled() -> Error {

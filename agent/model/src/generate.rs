@@ -30,7 +30,13 @@ pub struct GenerateOptions {
 
 impl Default for GenerateOptions {
     fn default() -> Self {
-        GenerateOptions { max_tokens: 256, sampling: Sampling::default(), stop: Vec::new(), stop_texts: Vec::new(), logprobs: false }
+        GenerateOptions {
+            max_tokens: 256,
+            sampling: Sampling::default(),
+            stop: Vec::new(),
+            stop_texts: Vec::new(),
+            logprobs: false,
+        }
     }
 }
 
@@ -222,7 +228,9 @@ impl Run<'_> {
             return Ok(Some(Next { token, forced: true, logprob: 0.0 }));
         }
         let mask = walk.mask()?;
-        if mask.num_set() == 1 && let Some(token) = mask.first_bit_set() {
+        if mask.num_set() == 1
+            && let Some(token) = mask.first_bit_set()
+        {
             return Ok(Some(Next { token: token as u32, forced: true, logprob: 0.0 }));
         }
         self.choose(Some(mask.as_slice())).map(Some)
@@ -271,6 +279,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
 /// Where the first of the texts begins, at or after `from`.
 fn find_text(bytes: &[u8], texts: &[String], from: usize) -> Option<usize> {
     let texts = texts.iter().filter(|text| !text.is_empty());
-    let starts = texts.filter_map(|text| bytes[from..].windows(text.len()).position(|window| window == text.as_bytes()));
+    let starts =
+        texts.filter_map(|text| bytes[from..].windows(text.len()).position(|window| window == text.as_bytes()));
     starts.min().map(|start| from + start)
 }

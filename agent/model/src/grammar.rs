@@ -26,7 +26,10 @@ impl Grammar {
     /// `Grammar` with llguidance's reason, or for a text of more than 4 MiB.
     pub fn compile(tokenizer: &Tokenizer, lark: &str) -> Result<Grammar> {
         if lark.len() > MAX_GRAMMAR_BYTES {
-            return Err(Error::new(ErrorKind::Grammar, format!("the grammar is longer than {MAX_GRAMMAR_BYTES} bytes: {}", lark.len())));
+            return Err(Error::new(
+                ErrorKind::Grammar,
+                format!("the grammar is longer than {MAX_GRAMMAR_BYTES} bytes: {}", lark.len()),
+            ));
         }
         let parser = tokenizer.grammars()?.create_parser(TopLevelGrammar::from_lark(lark.to_string()));
         let start = Matcher::new(parser);
@@ -80,5 +83,6 @@ impl Walk {
 }
 
 fn error(e: &dyn std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Grammar, format!("the grammar cannot go on: {e}")).hint("simplify the grammar, or decode without it")
+    Error::new(ErrorKind::Grammar, format!("the grammar cannot go on: {e}"))
+        .hint("simplify the grammar, or decode without it")
 }

@@ -27,7 +27,13 @@ const MOTE_DOMAIN: &str = "mote";
 pub(crate) fn read(bytes: &[u8], weights: &Weights, architecture: &Architecture) -> Result<TypedModel> {
     let proto = Onnx::default().proto_model_for_read(&mut &bytes[..]);
     let proto = proto.map_err(|e| error(format!("cannot be decoded: {e}")))?;
-    let mut reader = Reader { weights, architecture, model: TypedModel::default(), outlets: HashMap::new(), layers_seen: vec![false; architecture.layers] };
+    let mut reader = Reader {
+        weights,
+        architecture,
+        model: TypedModel::default(),
+        outlets: HashMap::new(),
+        layers_seen: vec![false; architecture.layers],
+    };
     reader.graph(&proto).map_err(|e| error(format!("{e:#}")))?;
     match reader.layers_seen.iter().position(|seen| !seen) {
         Some(layer) => Err(error(format!("no attention for layer: {layer}"))),
@@ -51,7 +57,11 @@ impl<'a> Reader<'a> {
     fn graph(&mut self, proto: &'a ModelProto) -> TractResult<()> {
         let graph = proto.graph.as_ref().context("no graph")?;
         ensure!(graph.node.len() <= MAX_NODES, "more than {MAX_NODES} nodes: {}", graph.node.len());
-        ensure!(graph.initializer.len() <= MAX_NODES, "more than {MAX_NODES} initializers: {}", graph.initializer.len());
+        ensure!(
+            graph.initializer.len() <= MAX_NODES,
+            "more than {MAX_NODES} initializers: {}",
+            graph.initializer.len()
+        );
         self.inputs(graph)?;
         for tensor in &graph.initializer {
             let name = shorten(&tensor.name);
@@ -120,13 +130,19 @@ impl<'a> Reader<'a> {
         let (left, right) = (self.model.outlet_fact(inputs[0])?.clone(), self.model.outlet_fact(inputs[1])?.clone());
         let outlets = match op {
             "Add" => {
-                ensure!(left.datum_type == f32::datum_type() && left.shape == right.shape, "cannot add {left:?} and {right:?}");
+                ensure!(
+                    left.datum_type == f32::datum_type() && left.shape == right.shape,
+                    "cannot add {left:?} and {right:?}"
+                );
                 self.model.wire_node(name, add(), inputs)?
             }
             "Gather" => {
                 let axis = node.get_attr_opt::<i64>("axis")?.unwrap_or(0);
                 ensure!(axis == 0, "axis is not 0: {axis}");
-                ensure!(left.rank() == 2 && right.datum_type == i64::datum_type() && right.rank() == 1, "cannot gather {right:?} of {left:?}");
+                ensure!(
+                    left.rank() == 2 && right.datum_type == i64::datum_type() && right.rank() == 1,
+                    "cannot gather {right:?} of {left:?}"
+                );
                 self.model.wire_node(name, Gather::new(0), inputs)?
             }
             "RMSNormalization" => {
@@ -137,8 +153,14 @@ impl<'a> Reader<'a> {
                 ensure!(scale.shape() == [width], "its scale should be [{width}]: {:?}", scale.shape());
                 let eps = node.get_attr_opt::<f32>("epsilon")?.unwrap_or(1e-5);
                 ensure!(eps.is_finite() && eps >= 0.0, "epsilon is negative: {eps}");
-                let normed = self.model.wire_node(format!("{name}.norm"), RmsNorm { axis: 1, eps: rctensor0(eps) }, &inputs[..1])?;
-                let scale = self.model.add_const(format!("{name}.scale"), scale.clone().into_tensor().into_shape(&[1, width])?)?;
+                let normed = self.model.wire_node(
+                    format!("{name}.norm"),
+                    RmsNorm { axis: 1, eps: rctensor0(eps) },
+                    &inputs[..1],
+                )?;
+                let scale = self
+                    .model
+                    .add_const(format!("{name}.scale"), scale.clone().into_tensor().into_shape(&[1, width])?)?;
                 self.model.wire_node(name, mul(), &[normed[0], scale])?
             }
             other => bail!("unknown operator: {}", shorten(other)),
@@ -156,7 +178,8 @@ impl<'a> Reader<'a> {
         let theta: f32 = node.get_attr("rope_theta")?;
         ensure!(theta == a.rope_theta, "rope_theta is not the manifest's {}: {theta}", a.rope_theta);
         let layer: usize = node.get_attr("layer")?;
-        let seen = self.layers_seen.get_mut(layer).with_context(|| format!("layer is not below {}: {layer}", a.layers))?;
+        let seen =
+            self.layers_seen.get_mut(layer).with_context(|| format!("layer is not below {}: {layer}", a.layers))?;
         ensure!(!std::mem::replace(seen, true), "layer is there twice: {layer}");
         let norm = |attribute: &str| -> TractResult<Option<Vec<f32>>> {
             let Some(weight) = node.get_attr_opt::<String>(attribute)? else { return Ok(None) };
@@ -179,7 +202,7 @@ impl<'a> Reader<'a> {
     fn row_width(&self, outlet: OutletId) -> TractResult<usize> {
         let fact = self.model.outlet_fact(outlet)?;
         ensure!(fact.datum_type == f32::datum_type() && fact.rank() == 2, "not a matrix of f32: {fact:?}");
-        fact.shape[1].to_usize()
+        Ok(fact.shape[1].to_usize()?)
     }
 }
 

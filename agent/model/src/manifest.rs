@@ -129,7 +129,10 @@ impl Manifest {
     pub fn parse(text: &[u8]) -> Result<Manifest> {
         let preamble: Preamble = from_json(text)?;
         if preamble.format != "mote-bundle" {
-            return Err(Error::bundle(ErrorKind::Format, format!("manifest.json: format is not mote-bundle: {}", shorten(&preamble.format))));
+            return Err(Error::bundle(
+                ErrorKind::Format,
+                format!("manifest.json: format is not mote-bundle: {}", shorten(&preamble.format)),
+            ));
         }
         if preamble.format_version != FORMAT_VERSION {
             let kind = ErrorKind::Version { found: preamble.format_version, supported: FORMAT_VERSION };
@@ -144,7 +147,8 @@ impl Manifest {
         let a = &self.architecture;
         if a.family != "llama" && a.family != "qwen3" {
             let message = format!("manifest.json: architecture.family is unknown: {}", shorten(&a.family));
-            return Err(Error::new(ErrorKind::UnknownArchitecture, message).hint("this build runs the families llama and qwen3"));
+            return Err(Error::new(ErrorKind::UnknownArchitecture, message)
+                .hint("this build runs the families llama and qwen3"));
         }
         in_range("architecture.hidden", a.hidden, MAX_WIDTH)?;
         in_range("architecture.layers", a.layers, MAX_LAYERS)?;
@@ -157,15 +161,27 @@ impl Manifest {
         for (field, width) in [("hidden", a.hidden), ("ffn", a.ffn), ("heads * head_dim", a.heads * a.head_dim)] {
             require(width.is_multiple_of(32), || format!("architecture.{field} is not a multiple of 32: {width}"))?;
         }
-        require(a.heads.is_multiple_of(a.kv_heads), || format!("architecture.kv_heads does not divide heads: {}", a.kv_heads))?;
-        require(a.head_dim.is_multiple_of(8), || format!("architecture.head_dim is not a multiple of 8: {}", a.head_dim))?;
-        require(a.rope_theta.is_finite() && a.rope_theta > 0.0, || format!("architecture.rope_theta is not positive: {}", a.rope_theta))?;
-        require(a.norm_eps.is_finite() && a.norm_eps >= 0.0, || format!("architecture.norm_eps is negative: {}", a.norm_eps))?;
+        require(a.heads.is_multiple_of(a.kv_heads), || {
+            format!("architecture.kv_heads does not divide heads: {}", a.kv_heads)
+        })?;
+        require(a.head_dim.is_multiple_of(8), || {
+            format!("architecture.head_dim is not a multiple of 8: {}", a.head_dim)
+        })?;
+        require(a.rope_theta.is_finite() && a.rope_theta > 0.0, || {
+            format!("architecture.rope_theta is not positive: {}", a.rope_theta)
+        })?;
+        require(a.norm_eps.is_finite() && a.norm_eps >= 0.0, || {
+            format!("architecture.norm_eps is negative: {}", a.norm_eps)
+        })?;
         let special = &self.special_tokens;
-        require(special.stop.len() <= MAX_STOP_TOKENS, || format!("special_tokens.stop has more than {MAX_STOP_TOKENS} ids: {}", special.stop.len()))?;
+        require(special.stop.len() <= MAX_STOP_TOKENS, || {
+            format!("special_tokens.stop has more than {MAX_STOP_TOKENS} ids: {}", special.stop.len())
+        })?;
         let ids = special.stop.iter().chain(&special.bos).chain(&special.eos).chain(&special.pad);
         for &id in ids {
-            require((id as usize) < a.vocab, || format!("special_tokens: id outside the vocabulary of {}: {id}", a.vocab))?;
+            require((id as usize) < a.vocab, || {
+                format!("special_tokens: id outside the vocabulary of {}: {id}", a.vocab)
+            })?;
         }
         Ok(())
     }
@@ -187,7 +203,11 @@ fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
 }
 
 pub(crate) fn version_error(kind: ErrorKind, what: &str, found: u32, supported: u32) -> Error {
-    let hint = if found > supported { "a newer mote reads this bundle" } else { "export the bundle again with this version's model-export" };
+    let hint = if found > supported {
+        "a newer mote reads this bundle"
+    } else {
+        "export the bundle again with this version's model-export"
+    };
     Error::new(kind, format!("{what} is not {supported}: {found}")).hint(hint)
 }
 

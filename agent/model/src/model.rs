@@ -107,7 +107,10 @@ impl Model {
 
 impl std::fmt::Debug for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Model").field("bundle", &self.bundle().id()).field("context", &self.context()).finish_non_exhaustive()
+        f.debug_struct("Model")
+            .field("bundle", &self.bundle().id())
+            .field("context", &self.context())
+            .finish_non_exhaustive()
     }
 }
 

@@ -101,7 +101,8 @@ impl Sampler {
 
     /// Draws from `candidates` with `weights`, which are relative to the likeliest candidate.
     fn draw(&mut self) -> (f32, u32) {
-        let mut pairs: Vec<(f32, (f32, u32))> = self.weights.iter().copied().zip(self.candidates.iter().copied()).collect();
+        let mut pairs: Vec<(f32, (f32, u32))> =
+            self.weights.iter().copied().zip(self.candidates.iter().copied()).collect();
         if self.sampling.min_p > 0.0 {
             pairs.retain(|(weight, _)| *weight >= self.sampling.min_p);
         }

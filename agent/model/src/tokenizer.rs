@@ -32,11 +32,14 @@ struct Inner {
 impl Tokenizer {
     /// Reads `tokenizer.json` and checks it against the model's vocabulary.
     pub(crate) fn read(json: Vec<u8>, manifest: &Manifest) -> Result<Tokenizer> {
-        let error = |e: &dyn std::fmt::Display| Error::bundle(ErrorKind::Tokenizer, format!("tokenizer.json cannot be read: {e}"));
+        let error = |e: &dyn std::fmt::Display| {
+            Error::bundle(ErrorKind::Tokenizer, format!("tokenizer.json cannot be read: {e}"))
+        };
         let mut tokenizer = tokenizers::Tokenizer::from_bytes(json).map_err(|e| error(&e))?;
         tokenizer.with_padding(None).with_truncation(None).map_err(|e| error(&e))?;
         let vocabulary = Vocabulary::new(&tokenizer, manifest.architecture.vocab)?;
-        let inner = Inner { tokenizer, vocabulary, special: manifest.special_tokens.clone(), add_bos: manifest.add_bos };
+        let inner =
+            Inner { tokenizer, vocabulary, special: manifest.special_tokens.clone(), add_bos: manifest.add_bos };
         Ok(Tokenizer { inner: Arc::new(inner), grammars: Arc::default() })
     }
 
@@ -112,7 +115,8 @@ impl Inner {
             return Err(Error::new(ErrorKind::Tokenizer, message));
         }
         let encoding = self.tokenizer.encode_fast(text, false);
-        let encoding = encoding.map_err(|e| Error::new(ErrorKind::Tokenizer, format!("the text cannot be encoded: {e}")))?;
+        let encoding =
+            encoding.map_err(|e| Error::new(ErrorKind::Tokenizer, format!("the text cannot be encoded: {e}")))?;
         Ok(encoding.get_ids().to_vec())
     }
 

@@ -37,7 +37,8 @@ impl Vocabulary {
                 return Err(error(format!("token {id} is longer than {MAX_TOKEN_BYTES} bytes: {}", bytes.len())));
             }
             let slot = tokens.get_mut(id as usize);
-            *slot.ok_or_else(|| error(format!("token id outside the model's vocabulary of {n_vocab}: {id}")))? = (bytes, special);
+            *slot.ok_or_else(|| error(format!("token id outside the model's vocabulary of {n_vocab}: {id}")))? =
+                (bytes, special);
             Ok(())
         };
         for (text, id) in tokenizer.get_vocab(false) {
@@ -50,7 +51,8 @@ impl Vocabulary {
         for (id, token) in tokenizer.get_added_tokens_decoder() {
             place(id, token.content.into_bytes(), token.special)?;
         }
-        let mut vocabulary = Vocabulary { bytes: Vec::new(), ends: Vec::with_capacity(n_vocab), special: Vec::with_capacity(n_vocab) };
+        let mut vocabulary =
+            Vocabulary { bytes: Vec::new(), ends: Vec::with_capacity(n_vocab), special: Vec::with_capacity(n_vocab) };
         for (bytes, special) in tokens {
             vocabulary.bytes.extend_from_slice(&bytes);
             vocabulary.ends.push(vocabulary.bytes.len() as u32);
@@ -133,7 +135,10 @@ mod tests {
         let mut bytes: Vec<u8> = (0..400).filter_map(char::from_u32).filter_map(&byte_of).collect();
         bytes.sort_unstable();
         assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
-        assert_eq!((byte_of('Ġ'), byte_of('Ċ'), byte_of('a'), byte_of('é')), (Some(b' '), Some(b'\n'), Some(b'a'), Some(0xe9)));
+        assert_eq!(
+            (byte_of('Ġ'), byte_of('Ċ'), byte_of('a'), byte_of('é')),
+            (Some(b' '), Some(b'\n'), Some(b'a'), Some(0xe9))
+        );
     }
 
     #[test]

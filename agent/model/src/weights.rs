@@ -141,10 +141,6 @@ impl Weight {
         self.cols
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The packed matrix, borrowed from the map.
     pub(crate) fn matrix(&self) -> Result<Matrix<'_>> {
         let kind = match self.kind {
@@ -179,7 +175,8 @@ impl fmt::Debug for Weight {
 
 fn read_index(file: &[u8]) -> Result<Vec<IndexEntry>> {
     let size = file.len() as u64;
-    let header = file.get(..PAGE as usize).ok_or_else(|| truncated(format!("the header needs {PAGE} bytes: {size}")))?;
+    let header =
+        file.get(..PAGE as usize).ok_or_else(|| truncated(format!("the header needs {PAGE} bytes: {size}")))?;
     if &header[..8] != MAGIC {
         return Err(format_error("header: no magic MOTEWTS"));
     }
