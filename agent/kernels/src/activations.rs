@@ -87,3 +87,16 @@ impl Activations {
         &self.scales[token * groups..][..groups]
     }
 }
+
+/// The scale of a group and the factor from values to integers. The magnitude of bits is compared, which puts infinity
+/// and NaN above all numbers: such a group gets the scale NaN and, as NaN converts to zero, the integers zero.
+pub(crate) fn scale_and_factor(largest: f32) -> (f32, f32) {
+    let factor = 127.0 / largest;
+    if !largest.is_finite() {
+        (f32::NAN, 0.0)
+    } else if factor.is_infinite() {
+        (0.0, 0.0)
+    } else {
+        (largest / 127.0, factor)
+    }
+}

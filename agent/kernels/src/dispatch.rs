@@ -35,11 +35,7 @@ pub struct Dispatch {
 /// The backend in use: the fastest one that the CPU has, or the one that `MOTE_KERNELS` names.
 pub fn dispatch() -> &'static Dispatch {
     static CHOSEN: OnceLock<&'static Dispatch> = OnceLock::new();
-    CHOSEN.get_or_init(|| {
-        let forced = std::env::var(KERNELS_VARIABLE).ok();
-        let named = Dispatch::available().find(|table| Some(table.name) == forced.as_deref());
-        named.or_else(|| Dispatch::available().next()).unwrap_or(&crate::scalar::TABLE)
-    })
+    CHOSEN.get_or_init(|| Dispatch::choose(std::env::var(KERNELS_VARIABLE).ok().as_deref()))
 }
 
 impl Dispatch {
@@ -50,6 +46,11 @@ impl Dispatch {
         #[cfg(not(target_arch = "x86_64"))]
         let fast = None;
         fast.into_iter().chain([&crate::scalar::TABLE])
+    }
+
+    pub(crate) fn choose(forced: Option<&str>) -> &'static Self {
+        let named = Self::available().find(|table| Some(table.name) == forced);
+        named.or_else(|| Self::available().next()).unwrap_or(&crate::scalar::TABLE)
     }
 
     /// The backend's name: `scalar`, `avx2`.

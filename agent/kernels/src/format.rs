@@ -44,7 +44,7 @@ impl Kind {
     }
 
     /// What the stored integers are above the weights' integers.
-    pub(crate) const fn zero_point(self) -> i32 {
+    pub(crate) const fn zero_point(self) -> i8 {
         match self {
             Self::Q4 => 8,
             Self::Q4m | Self::Q8 => 0,
@@ -120,8 +120,8 @@ impl<'a> Matrix<'a> {
         let r = row % PANEL;
         for (group, out) in self.panel(row / PANEL).zip(out.chunks_exact_mut(GROUP)) {
             let (scale, min) = (group.scale(r), group.min(r));
-            for (column, out) in out.iter_mut().enumerate() {
-                *out = group.weight(r, column) as f32 * scale + min;
+            for (out, integer) in out.iter_mut().zip(group.integers()[r]) {
+                *out = f32::from(integer) * scale + min;
             }
         }
         Ok(())
@@ -169,17 +169,24 @@ impl Group<'_> {
         if self.kind == Kind::Q4m { self.half(PANEL + row) } else { 0.0 }
     }
 
-    /// The integer of a weight, its zero point taken off.
-    pub(crate) fn weight(&self, row: usize, column: usize) -> i32 {
-        let quants = &self.bytes[self.kind.header_bytes()..];
-        match self.kind {
-            Kind::Q4 | Kind::Q4m => {
-                let byte = quants[column / 8 * 32 + 4 * row + column % 4];
-                let nibble = if column % 8 < 4 { byte & 15 } else { byte >> 4 };
-                i32::from(nibble) - self.kind.zero_point()
+    /// The integers of the weights `[row][column]`, the zero point taken off.
+    pub(crate) fn integers(&self) -> [[i8; GROUP]; PANEL] {
+        let mut out = [[0; GROUP]; PANEL];
+        let zero_point = self.kind.zero_point();
+        let (vectors, _) = self.bytes[self.kind.header_bytes()..].as_chunks::<32>();
+        for (v, vector) in vectors.iter().enumerate() {
+            for (out, bytes) in out.iter_mut().zip(vector.as_chunks::<4>().0) {
+                for (j, byte) in bytes.iter().enumerate() {
+                    if self.kind == Kind::Q8 {
+                        out[4 * v + j] = *byte as i8;
+                    } else {
+                        out[8 * v + j] = (byte & 15) as i8 - zero_point;
+                        out[8 * v + 4 + j] = (byte >> 4) as i8 - zero_point;
+                    }
+                }
             }
-            Kind::Q8 => i32::from(quants[column / 4 * 32 + 4 * row + column % 4] as i8),
         }
+        out
     }
 
     fn half(&self, index: usize) -> f32 {

@@ -4,6 +4,20 @@
 //! alignment and content: a hostile file gives wrong numbers, never a panic or an access out of bounds. Every function
 //! here is safe; `unsafe` stands inside only. The scalar backend is the reference which every other one is tested against.
 //!
+//! ```
+//! use mote_kernels::{Activations, Kind, Matrix, Pool, matmul, pack};
+//!
+//! let pool = Pool::new(2)?;
+//! let bytes = pack(Kind::Q8, 8, 32, &[0.5; 8 * 32])?;
+//! let weights = Matrix::new(Kind::Q8, 8, 32, &bytes)?;
+//! let mut activations = Activations::new();
+//! activations.quantize(&pool, &[1.0; 32], 32)?;
+//! let mut y = [0.0; 8];
+//! matmul(&pool, &weights, &activations, &mut y)?;
+//! assert!(y.iter().all(|y| (y - 16.0).abs() < 0.01));
+//! # Ok::<(), mote_kernels::Error>(())
+//! ```
+//!
 //! What it does not do: it reads no files, knows no graph, keeps no KV cache (the caller owns the buffers), and offers no
 //! float matrices, because a 4-bit model needs none.
 

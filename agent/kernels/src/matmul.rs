@@ -15,6 +15,9 @@ const GEMV_SMALLEST_CHUNK_BYTES: usize = 16 * 1024;
 /// Panels in one chunk of a prefill.
 const GEMM_CHUNK_PANELS: usize = 8;
 
+/// Panels that a prefill kernel takes together.
+const GEMM_TILE_PANELS: usize = 2;
+
 /// Chunks a thread should find, so that the last ones even out.
 const CHUNKS_PER_THREAD: usize = 4;
 
@@ -58,7 +61,7 @@ pub(crate) fn matmul_by(
 fn chunk_panels(threads: usize, w: &Matrix<'_>, tokens: usize) -> usize {
     let even = w.panels() / (threads * CHUNKS_PER_THREAD);
     if tokens > 1 {
-        return even.clamp(1, GEMM_CHUNK_PANELS);
+        return even.clamp(1, GEMM_CHUNK_PANELS).next_multiple_of(GEMM_TILE_PANELS);
     }
     let panel_bytes = w.panel_bytes();
     let (smallest, largest) = (GEMV_SMALLEST_CHUNK_BYTES.div_ceil(panel_bytes), GEMV_CHUNK_BYTES / panel_bytes);

@@ -43,7 +43,7 @@ fn pack_row(kind: Kind, r: usize, weights: &[f32], group: &mut [u8]) {
         if kind == Kind::Q8 {
             quants[column / 4 * 32 + 4 * r + column % 4] = steps.clamp(-127, 127) as i8 as u8;
         } else {
-            let nibble = steps.saturating_add(kind.zero_point()).clamp(0, 15) as u8;
+            let nibble = steps.saturating_add(kind.zero_point().into()).clamp(0, 15) as u8;
             let shift = if column % 8 < 4 { 0 } else { 4 };
             quants[column / 8 * 32 + 4 * r + column % 4] |= nibble << shift;
         }

@@ -14,6 +14,7 @@ pub fn rope(x: &mut [f32], table: &[f32]) -> Result<(), Error> {
 }
 
 /// Cosine and sine pairs `[positions, head_dim / 2, 2]` of the angles `position * theta^(-2i / head_dim)`, computed in f64.
+/// It takes `4 * head_dim * positions` bytes, which the caller keeps in bounds.
 pub fn rope_table(head_dim: usize, theta: f64, positions: usize) -> Vec<f32> {
     let frequencies: Vec<f64> = (0..head_dim / 2).map(|i| theta.powf(-2.0 * i as f64 / head_dim as f64)).collect();
     (0..positions)

@@ -3,9 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::load;
-use crate::activations::GroupScale;
+use crate::activations::{GroupScale, scale_and_factor};
 use crate::format::GROUP;
-use crate::scalar::scale_and_factor;
 
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn quantize(x: &[f32], quants: &mut [i8], scales: &mut [GroupScale]) {

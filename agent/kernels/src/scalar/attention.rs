@@ -4,7 +4,7 @@ use half::f16;
 
 use crate::attention::{Partial, Tile};
 
-pub(crate) fn attend(tile: &Tile<'_>, partial: &mut Partial) {
+pub(super) fn attend(tile: &Tile<'_>, partial: &mut Partial) {
     let head_dim = tile.head_dim;
     for (r, q) in tile.q.iter().enumerate() {
         let weighted = &mut partial.weighted[r][..head_dim];

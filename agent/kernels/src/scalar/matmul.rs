@@ -6,36 +6,52 @@ use crate::Activations;
 use crate::disjoint::Disjoint;
 use crate::format::{GROUP, Group, Matrix, PANEL};
 
-pub(crate) fn gemv(w: &Matrix<'_>, a: &Activations, panels: Range<usize>, y: &mut [f32]) {
+pub(super) fn gemv(w: &Matrix<'_>, a: &Activations, panels: Range<usize>, y: &mut [f32]) {
     for (panel, y) in panels.zip(y.chunks_mut(PANEL)) {
-        panel_rows(w, a, panel, 0, y);
+        add_groups(&unpacked(w, panel), a, 0, y);
     }
 }
 
 /// # Safety
 /// No other thread writes the rows of the same panels.
-pub(crate) unsafe fn gemm(w: &Matrix<'_>, a: &Activations, panels: Range<usize>, y: &Disjoint<'_, f32>) {
+pub(super) unsafe fn gemm(w: &Matrix<'_>, a: &Activations, panels: Range<usize>, y: &Disjoint<'_, f32>) {
     for panel in panels {
+        let groups = unpacked(w, panel);
         for token in 0..a.tokens() {
             let start = token * w.rows() + panel * PANEL;
             // SAFETY: these are rows of this panel, which the caller keeps to this thread.
             let y = unsafe { y.part(start..start + PANEL.min(w.rows() - panel * PANEL)) };
-            panel_rows(w, a, panel, token, y);
+            add_groups(&groups, a, token, y);
         }
     }
 }
 
-fn panel_rows(w: &Matrix<'_>, a: &Activations, panel: usize, token: usize, y: &mut [f32]) {
+/// One group of a panel with a byte a weight.
+struct Unpacked {
+    integers: [[i8; GROUP]; PANEL],
+    scales: [f32; PANEL],
+    mins: [f32; PANEL],
+}
+
+fn unpacked(w: &Matrix<'_>, panel: usize) -> Vec<Unpacked> {
+    let unpack = |group: Group<'_>| Unpacked {
+        integers: group.integers(),
+        scales: std::array::from_fn(|row| group.scale(row)),
+        mins: std::array::from_fn(|row| group.min(row)),
+    };
+    w.panel(panel).map(unpack).collect()
+}
+
+fn add_groups(groups: &[Unpacked], a: &Activations, token: usize, y: &mut [f32]) {
     y.fill(0.0);
-    let quants = a.quants(token).chunks_exact(GROUP);
-    for (group, (quants, a)) in w.panel(panel).zip(quants.zip(a.scales(token))) {
+    let quants = a.quants(token).as_chunks::<GROUP>().0;
+    for (w, (quants, a)) in groups.iter().zip(quants.iter().zip(a.scales(token))) {
         for (row, y) in y.iter_mut().enumerate() {
-            let dot = dot(&group, row, quants) as f32;
-            *y += dot * (group.scale(row) * a.scale) + group.min(row) * a.offset;
+            *y += dot(&w.integers[row], quants) as f32 * (w.scales[row] * a.scale) + w.mins[row] * a.offset;
         }
     }
 }
 
-fn dot(group: &Group<'_>, row: usize, quants: &[i8]) -> i32 {
-    quants.iter().enumerate().map(|(column, &q)| group.weight(row, column) * i32::from(q)).sum()
+fn dot(w: &[i8; GROUP], a: &[i8; GROUP]) -> i32 {
+    w.iter().zip(a).map(|(w, a)| i32::from(*w) * i32::from(*a)).sum()
 }

@@ -13,5 +13,3 @@ pub(crate) static TABLE: crate::Dispatch = crate::Dispatch {
     attend: attention::attend,
     swiglu: swiglu::swiglu,
 };
-
-pub(crate) use quantize::scale_and_factor;

@@ -1,6 +1,6 @@
 //! The gated activation, one element after the other.
 
-pub(crate) fn swiglu(gate: &[f32], up: &[f32], out: &mut [f32]) {
+pub(super) fn swiglu(gate: &[f32], up: &[f32], out: &mut [f32]) {
     for ((gate, up), out) in gate.iter().zip(up).zip(out) {
         *out = silu(*gate) * up;
     }

@@ -6,7 +6,7 @@ mod matmul;
 mod pointwise;
 mod pool;
 
-use crate::{Kind, Pool};
+use crate::{Dispatch, Kind, Pool, dispatch};
 use proptest::prelude::*;
 
 /// All block formats.
@@ -32,4 +32,16 @@ fn noise(seed: u64, len: usize) -> Vec<f32> {
 /// Bytes of the same generator.
 fn noise_bytes(seed: u64, len: usize) -> Vec<u8> {
     noise(seed, len).into_iter().map(|v| ((v + 1.0) * 128.0) as u8).collect()
+}
+
+#[test]
+fn a_backend_is_forced_by_its_name() {
+    let fastest = Dispatch::available().next().unwrap().name();
+    for by in Dispatch::available() {
+        assert_eq!(Dispatch::choose(Some(by.name())).name(), by.name());
+    }
+    assert_eq!(Dispatch::choose(Some("scalar")).name(), "scalar");
+    assert_eq!(Dispatch::choose(Some("no such backend")).name(), fastest);
+    assert_eq!(Dispatch::choose(None).name(), fastest);
+    assert!(Dispatch::available().any(|by| by.name() == dispatch().name()));
 }
