@@ -73,7 +73,7 @@ def _weights(family: str, shape: dict, rng: np.random.Generator) -> dict[str, np
     weights = {}
     for name, size in sizes.items():
         drawn = rng.integers(-(1 << 20), 1 << 20, size=size).astype(np.float32) / np.float32(1 << 20)
-        scale = np.float32(1.0) if name == "model.embed_tokens" else np.float32(2.0 / np.sqrt(size[-1]))
+        scale = np.float32(0.1) if name == "model.embed_tokens" else np.float32(2.0 / np.sqrt(size[-1]))
         weights[f"{name}.weight"] = drawn * scale if len(size) == 2 else 1 + drawn * np.float32(0.25)
     return weights
 
