@@ -168,7 +168,13 @@ impl Shared {
             let result = catch_unwind(AssertUnwindSafe(|| job.map(|job| job(chunk as usize, worker))));
             IN_CHUNK.set(false);
             if let Err(panic) = result {
-                lock(&self.panic).get_or_insert(panic);
+                let mut first = lock(&self.panic);
+                if first.is_none() {
+                    *first = Some(panic);
+                } else {
+                    // The drop of a payload may panic too, which would leave this chunk undone for ever.
+                    std::mem::forget(panic);
+                }
             }
             self.done.fetch_add(1, Ordering::AcqRel);
         }

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::exp::exp;
 use super::{load, store};
-use crate::attention::{Partial, ROWS, Tile};
+use crate::attention::{MAX_HEAD_DIM, Partial, ROWS, Tile};
 
 /// Positions of a block, even.
 const BLOCK: usize = 32;
@@ -20,65 +20,62 @@ pub(super) fn attend(tile: &Tile<'_>, partial: &mut Partial) {
     }
 }
 
+/// Eight elements of each of `R` queries.
+type Queries<const R: usize> = [[f32; 8]; R];
+
 #[target_feature(enable = "avx2,fma,f16c")]
 fn attend_rows<const R: usize>(q: [&[f32]; R], tile: &Tile<'_>, partial: &mut Partial) {
-    let q = q.map(|q| q.as_chunks::<8>().0);
+    let per_head = tile.head_dim / 8;
+    let mut scaled: [Queries<R>; MAX_HEAD_DIM / 8] = [[[0.0; 8]; R]; MAX_HEAD_DIM / 8];
+    for (r, q) in q.iter().enumerate() {
+        for (scaled, q) in scaled.iter_mut().zip(q.as_chunks::<8>().0) {
+            store(&mut scaled[r], _mm256_mul_ps(load(q), _mm256_set1_ps(tile.scale)));
+        }
+    }
     let keys = tile.keys.chunks(BLOCK * tile.head_dim);
     let values = tile.values.chunks(BLOCK * tile.head_dim);
     for (block, (keys, values)) in keys.zip(values).enumerate() {
         let mut scores = [[0.0; 2 * ROWS]; BLOCK / 2];
-        score(&q, keys.as_chunks::<8>().0, tile.head_dim / 8, &mut scores);
+        score(&scaled[..per_head], keys.as_chunks::<8>().0, &mut scores);
         let visible = tile.visible.map(|visible| visible.saturating_sub(block * BLOCK).min(BLOCK) as i32);
-        let shrink = softmax(&mut scores, visible, tile.scale, partial);
-        add_values::<R>(&scores, values.as_chunks::<8>().0, tile.head_dim / 8, shrink, partial);
+        let shrink = softmax(&mut scores, visible, partial);
+        add_values::<R>(&scores, values.as_chunks::<8>().0, per_head, shrink, partial);
     }
 }
 
 /// The products of all queries with the keys of a block, two positions a step. An odd last position is taken twice.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn score<const R: usize>(
-    q: &[&[[f32; 8]]; R],
-    keys: &[[u16; 8]],
-    per_key: usize,
-    scores: &mut [[f32; 2 * ROWS]; BLOCK / 2],
-) {
-    for (pair, scores) in keys.chunks(2 * per_key).zip(scores) {
-        let (first, second) = pair.split_at(per_key);
+fn score<const R: usize>(q: &[Queries<R>], keys: &[[u16; 8]], scores: &mut [[f32; 2 * ROWS]; BLOCK / 2]) {
+    for (pair, scores) in keys.chunks(2 * q.len()).zip(scores) {
+        let (first, second) = pair.split_at(q.len());
         let second = if second.is_empty() { first } else { second };
         let mut sums = [[_mm256_setzero_ps(); ROWS]; 2];
-        for (i, (first, second)) in first.iter().zip(second).enumerate() {
+        for (q, (first, second)) in q.iter().zip(first.iter().zip(second)) {
             let (first, second) = (load_f16(first), load_f16(second));
             for (r, q) in q.iter().enumerate() {
-                let q = load(&q[i]);
+                let q = load(q);
                 sums[0][r] = _mm256_fmadd_ps(q, first, sums[0][r]);
                 sums[1][r] = _mm256_fmadd_ps(q, second, sums[1][r]);
             }
         }
-        let [first, second] = sums.map(|sums| lane_sums(sums));
-        store(scores, _mm256_set_m128(second, first));
+        let [first, second] = sums;
+        store(scores, _mm256_set_m128(lane_sums(second), lane_sums(first)));
     }
 }
 
 /// Turns the scores of a block into weights against the new largest score; gives what older sums shrink by.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn softmax(
-    scores: &mut [[f32; 2 * ROWS]; BLOCK / 2],
-    visible: [i32; ROWS],
-    scale: f32,
-    partial: &mut Partial,
-) -> [f32; ROWS] {
+fn softmax(scores: &mut [[f32; 2 * ROWS]; BLOCK / 2], visible: [i32; ROWS], partial: &mut Partial) -> [f32; ROWS] {
     let [a, b, c, d] = visible;
     let visible = _mm256_setr_epi32(a, b, c, d, a - 1, b - 1, c - 1, d - 1);
     let mask = |pair: usize| _mm256_castsi256_ps(_mm256_cmpgt_epi32(visible, _mm256_set1_epi32(2 * pair as i32)));
     let [a, b, c, d] = partial.max;
     let old = _mm256_setr_ps(a, b, c, d, a, b, c, d);
     let mut max = old;
-    for (pair, scores) in scores.iter_mut().enumerate() {
-        let scaled = _mm256_mul_ps(load(scores), _mm256_set1_ps(scale));
-        max = _mm256_max_ps(_mm256_blendv_ps(old, scaled, mask(pair)), max);
-        store(scores, scaled);
+    for (pair, scores) in scores.iter().enumerate() {
+        max = _mm256_max_ps(_mm256_blendv_ps(old, load(scores), mask(pair)), max);
     }
     let max = _mm256_max_ps(max, _mm256_permute2f128_ps::<1>(max, max));
     let mut sum = _mm256_setzero_ps();
@@ -134,11 +131,10 @@ fn add_columns<const R: usize, const C: usize>(
         }
     }
     for (weights, value) in weights.iter().zip(values.chunks_exact(per_value)) {
-        let value: [__m256; C] = std::array::from_fn(|c| load_f16(&value[first + c]));
-        for (r, sums) in sums.iter_mut().enumerate() {
-            let weight = _mm256_set1_ps(weights[r]);
-            for (sum, value) in sums.iter_mut().zip(&value) {
-                *sum = _mm256_fmadd_ps(weight, *value, *sum);
+        for (c, value) in value[first..first + C].iter().enumerate() {
+            let value = load_f16(value);
+            for (sums, weight) in sums.iter_mut().zip(weights) {
+                sums[c] = _mm256_fmadd_ps(_mm256_set1_ps(*weight), value, sums[c]);
             }
         }
     }
