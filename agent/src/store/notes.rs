@@ -1,16 +1,16 @@
-//! Durable notes: text under a key.
+//! Durable notes, as the `notes` pack wants them; what was put is on disk when `put` returns.
 
-use rusqlite::OptionalExtension;
+use mote_toolpacks::{Error, ErrorKind, Note};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::Store;
-use crate::error::{Error, ErrorKind, Result};
 
-/// The longest key and the longest text, in bytes, and the most notes: together they stay below what a board can spare.
-pub(super) const KEY_BYTES_MAX: usize = 200;
-/// See [`KEY_BYTES_MAX`].
-pub(super) const TEXT_BYTES_MAX: usize = 64 << 10;
-/// See [`KEY_BYTES_MAX`].
-pub(super) const NOTES_MAX: usize = 1_000;
+/// The longest key.
+const KEY_BYTES_MAX: usize = 200;
+/// The longest text: as much as one tool result may hold.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+/// The most notes: with the longest texts they stay as small as the queue.
+const NOTES_MAX: i64 = 1_000;
 
 /// The durable notes.
 #[derive(Debug, Clone)]
@@ -23,47 +23,48 @@ impl Notes {
         Notes { store }
     }
 
-    /// Remembers `text` under `key`, in place of what was there; durable when it returns.
-    ///
-    /// # Errors
-    /// `Failed` with limit and used for a key, a text or a number of notes above its limit; else as the store's.
-    pub fn put(&self, key: &str, text: &str) -> Result<()> {
+    fn run<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+        self.store.run(work).map_err(|error| {
+            let observed = Error::new(ErrorKind::Io, error.message());
+            error.hint().map_or(observed.clone(), |hint| observed.with_hint(hint))
+        })
+    }
+}
+
+impl mote_toolpacks::Notes for Notes {
+    fn put(&self, key: &str, text: &str) -> Result<(), Error> {
         limited("bytes of a note's key", KEY_BYTES_MAX, key.len())?;
         limited("bytes of a note", TEXT_BYTES_MAX, text.len())?;
-        let others = self.store.run(|connection| {
-            connection.query_row("SELECT count(*) FROM notes WHERE key <> ?1", [key], |row| row.get::<_, i64>(0))
+        let n_notes = self.run(|connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            transaction.execute("INSERT OR REPLACE INTO notes VALUES (?1, ?2)", [key, text])?;
+            let n_notes = transaction.query_row("SELECT count(*) FROM notes", [], |row| row.get(0))?;
+            if n_notes <= NOTES_MAX {
+                transaction.commit()?;
+            }
+            Ok(n_notes)
         })?;
-        limited("notes", NOTES_MAX, usize::try_from(others).unwrap_or(usize::MAX).saturating_add(1))?;
-        self.store
-            .run(|connection| connection.execute("INSERT OR REPLACE INTO notes VALUES (?1, ?2)", [key, text]).map(drop))
+        limited("notes", NOTES_MAX, n_notes)
     }
 
-    /// The text under `key`.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    pub fn get(&self, key: &str) -> Result<Option<String>> {
-        self.store.run(|connection| {
+    fn get(&self, key: &str) -> Result<Option<String>, Error> {
+        self.run(|connection| {
             connection.query_row("SELECT text FROM notes WHERE key = ?1", [key], |row| row.get(0)).optional()
         })
     }
 
-    /// At most `limit` notes, key and text, that contain `query` in any case, all when it is empty, in order of key.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    pub fn search(&self, query: &str, limit: usize) -> Result<Vec<(String, String)>> {
+    fn search(&self, query: &str, limit: usize) -> Result<Vec<Note>, Error> {
         let query = query.to_lowercase();
         let mut found = Vec::new();
-        self.store.run(|connection| {
+        self.run(|connection| {
             let mut statement = connection.prepare("SELECT key, text FROM notes ORDER BY key")?;
             let mut rows = statement.query([])?;
             while found.len() < limit
                 && let Some(row) = rows.next()?
             {
-                let (key, text): (String, String) = (row.get(0)?, row.get(1)?);
-                if key.to_lowercase().contains(&query) || text.to_lowercase().contains(&query) {
-                    found.push((key, text));
+                let note = Note { key: row.get(0)?, text: row.get(1)? };
+                if note.key.to_lowercase().contains(&query) || note.text.to_lowercase().contains(&query) {
+                    found.push(note);
                 }
             }
             Ok(())
@@ -71,19 +72,15 @@ impl Notes {
         Ok(found)
     }
 
-    /// Forgets `key`; whether it was there.
-    ///
-    /// # Errors
-    /// If the store cannot be written.
-    pub fn delete(&self, key: &str) -> Result<bool> {
-        self.store.run(|connection| Ok(connection.execute("DELETE FROM notes WHERE key = ?1", [key])? > 0))
+    fn delete(&self, key: &str) -> Result<bool, Error> {
+        self.run(|connection| Ok(connection.execute("DELETE FROM notes WHERE key = ?1", [key])? > 0))
     }
 }
 
-fn limited(what: &str, limit: usize, used: usize) -> Result<()> {
-    if used > limit {
-        return Err(Error::new(ErrorKind::Failed, format!("too many {what}: limit {limit}, used {used}"))
-            .with_hint("delete or shorten notes"));
+fn limited<N: PartialOrd + TryInto<u64>>(what: &str, limit: N, used: N) -> Result<(), Error> {
+    if used <= limit {
+        return Ok(());
     }
-    Ok(())
+    let number = |n: N| n.try_into().unwrap_or(u64::MAX);
+    Err(Error::limit(what, number(limit), number(used)).with_hint("shorten it, or delete notes that are not needed"))
 }

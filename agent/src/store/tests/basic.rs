@@ -1,6 +1,7 @@
 //! The queue and the notes on a good day.
 
 use expect_test::expect;
+use mote_toolpacks::{Note, Notes as _};
 use mote_trajectory::{Feedback, MAX_RECORD_BYTES, Timestamp, Trajectory, Verdict};
 
 use super::*;
@@ -61,6 +62,17 @@ fn ids_are_found_by_their_beginning() {
     }
     said_all += &said(&queue.load(header(1).traj_id).unwrap_err(), folder.path());
     expect![[r#"
+        Failed: queue is empty
+          hint: run a task: mote run ".."
+        Failed: id fits 2 trajectories: 0
+          hint: give more of it: 09144GJ289144GJ289144GJ289, 081040G2081040G2081040G208
+        Failed: id fits 3 trajectories: 
+          hint: give more of it: 68S34CHJ68S34CHJ68S34CHJ68, 09144GJ289144GJ289144GJ289, 081040G2081040G2081040G208
+        Failed: no such trajectory: XYZ
+          hint: `mote queue list` shows them; `last` is the newest
+        Failed: no such trajectory: ü
+          hint: `mote queue list` shows them; `last` is the newest
+        Failed: no such trajectory: 01040G2081040G2081040G2081
     "#]]
     .assert_eq(&said_all);
 }
@@ -76,18 +88,18 @@ fn what_does_not_fit_is_refused_with_limit_and_used() {
     said_all += &said(&writer.append(&turn(1, &noise(8_000))).unwrap_err(), folder.path());
     writer.append(&turn(1, "short")).unwrap();
     let notes = store.notes();
-    said_all += &said(&notes.put(&"k".repeat(201), "text").unwrap_err(), folder.path());
-    said_all += &said(&notes.put("key", &"x".repeat(70_000)).unwrap_err(), folder.path());
+    let refused = [notes.put(&"k".repeat(201), "text"), notes.put("key", &"x".repeat(70_000))];
+    refused.into_iter().for_each(|refused| said_all += &format!("{}\n", refused.unwrap_err()));
     writer.seal(outcome(None)).unwrap();
     assert_eq!(store.queue().load(writer.id()).unwrap().turns.len(), 2);
     expect![[r#"
         Failed: record too large: limit 1048576 bytes, used 1048609
         Failed: too many bytes of a trajectory: limit 10000, used 13699
           hint: end the task: what was recorded is kept
-        Failed: too many bytes of a note's key: limit 200, used 201
-          hint: delete or shorten notes
-        Failed: too many bytes of a note: limit 65536, used 70000
-          hint: delete or shorten notes
+        limit reached, bytes of a note's key: limit 200, used 201
+        hint: shorten it, or delete notes that are not needed
+        limit reached, bytes of a note: limit 65536, used 70000
+        hint: shorten it, or delete notes that are not needed
     "#]]
     .assert_eq(&said_all);
 }
@@ -166,7 +178,7 @@ fn notes_last() {
     notes.put("door", "blue").unwrap();
     drop(notes);
     let notes = Store::open(&path).unwrap().notes();
-    let note = |key: &str, text: &str| (key.to_owned(), text.to_owned());
+    let note = |key: &str, text: &str| Note { key: key.to_owned(), text: text.to_owned() };
     assert_eq!(notes.get("door").unwrap().as_deref(), Some("blue"));
     assert_eq!(notes.search("ümlaut", 10).unwrap(), [note("garden", "water the Ümlaut plant")]);
     assert_eq!(notes.search("", 1).unwrap(), [note("door", "blue")]);

@@ -61,7 +61,8 @@ fn a_folder_that_cannot_be_written() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     expect![[r#"
         Configuration: store cannot be written: DIR/mote.db.lock
-          hint: make the folder writable, or set MOTE_HOME to a folder that mote may write"#]].assert_eq(&said);
+          hint: make the folder writable, or set MOTE_HOME to a folder that mote may write"#]]
+    .assert_eq(&said);
 }
 
 #[test]
@@ -75,8 +76,11 @@ fn a_disk_that_fails_while_writing() {
         .args(["store::tests::faults::child_that_fails", "--exact", "--nocapture"]);
     let said = child(&mut command, &path);
     expect![[r#"
+        Failed: cannot read or write the store: DIR/mote.db: disk I/O error
+          hint: check the disk (dmesg, free space), then start again
         Failed: store closed after a failure: DIR/mote.db
-          hint: look at the first message; then start again"#]].assert_eq(&said);
+          hint: look at the first message; then start again"#]]
+    .assert_eq(&said);
     let acknowledged: usize = fs::read_to_string(path.with_extension("acknowledged")).unwrap().parse().unwrap();
     let trajectory = Store::open(&path).unwrap().queue().load(header(0).traj_id).unwrap();
     assert!(acknowledged > 10);
