@@ -6,12 +6,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from .bundle import write_bundle
-from .checkpoint import Checkpoint
-from .errors import ExportError, bad_input
+from .bundle import check_output, write_bundle
+from .errors import ExportError
 from .fetch import NAMED, default_cache, fetch
-from .gguf_source import open_gguf
-from .hf_source import open_folder
+from .open import open_checkpoint
 
 EXIT_CODES = {"input": 2, "unsupported": 3, "fetch": 4, "output": 5, "mismatch": 6}
 
@@ -66,8 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     started = time.monotonic()
-    if options.out.exists() and not options.replace:
-        raise ExportError("output", f"already exists: {options.out}", "choose another --out, or pass --replace")
+    check_output(options.out, options.replace)
     named = NAMED.get(options.checkpoint)
     path = fetch(options.checkpoint, options.cache) if named else Path(options.checkpoint)
     checkpoint = open_checkpoint(path, options.tokenizer)
@@ -82,17 +79,6 @@ def _export(options: argparse.Namespace) -> int:
         f"{options.out}: {manifest['name']}, {manifest['quantization']}, {megabytes:.1f} MB, {time.monotonic() - started:.1f} s"
     )
     return 0
-
-
-def open_checkpoint(path: Path, tokenizer_file: Path | None = None) -> Checkpoint:
-    """A GGUF file or a Hugging Face folder, by what lies at `path`."""
-    if path.is_dir():
-        return open_folder(path, tokenizer_file)
-    if path.is_file():
-        return open_gguf(path, tokenizer_file)
-    raise bad_input(
-        f"no such file or folder: {path}", f"give a .gguf file, a Hugging Face folder, or a name: {', '.join(NAMED)}"
-    )
 
 
 if __name__ == "__main__":

@@ -45,9 +45,12 @@ class WeightsFile:
         """Appends the parts below one another as one packed matrix."""
         offset = self._align()
         rows, cols = sum(part.rows for part in parts), parts[0].cols
-        for block in blocks(parts, kind):
-            self.file.write(pack(block))
-            progress.advance(block.values.size, name)
+        try:
+            for block in blocks(parts, kind):
+                self.file.write(pack(block))
+                progress.advance(block.values.size, name)
+        except ExportError as cause:
+            raise ExportError(cause.kind, f"weight {name}: {cause.message}", cause.hint) from cause
         self._entry(name, kind, rows, cols, GROUP, offset)
         if self.index[-1]["bytes"] != packed_bytes(kind, rows, cols):
             raise bad_input(f"weight {name} ended early", "the checkpoint is cut short; fetch it again")
@@ -70,13 +73,22 @@ class WeightsFile:
         self.index.append(entry | {"offset": offset, "bytes": self.file.tell() - offset})
 
 
+def check_output(out: Path, replace: bool) -> None:
+    """Refuses to write over a folder, unless it holds a bundle that may be replaced or nothing at all."""
+    if not out.exists():
+        return
+    if not replace:
+        raise ExportError("output", f"already exists: {out}", "choose another --out, or pass --replace")
+    if not out.is_dir() or (any(out.iterdir()) and not (out / "manifest.json").exists()):
+        raise ExportError("output", f"not a bundle, so it is not replaced: {out}", "choose another --out")
+
+
 def write_bundle(checkpoint: Checkpoint, out: Path, layers: str, prompt_style: str, replace: bool) -> dict[str, object]:
     """Writes the bundle to `out` and returns its manifest; `out` appears whole or not at all.
 
     `layers` is the kind for layer matrices that must be requantized; embedding and output take q8 then.
     """
-    if out.exists() and not replace:
-        raise ExportError("output", f"already exists: {out}", "choose another --out, or pass --replace")
+    check_output(out, replace)
     temporary: Path | None = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 Activations are rounded to i8 before every matmul, so a difference in the last bit of a sum now and then moves an
 integer by one, and the layers behind it carry that on. How far such differences reach is measured, not guessed: the
-reference runs again over the same tokens with every matmul moved by rounding noise (`jittered`). `bound` is SAFETY
+reference runs again over the same tokens with every matmul moved by rounding noise (`Jittered`). `bound` is SAFETY
 times the largest change of the distance between the two best logits; a token whose margin is above it must be the
 same everywhere. `logit_bound` is SAFETY times the largest change of any first logit, and `same_tokens` the fraction of
 tokens that the noise left alone.
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from .errors import ExportError
-from .reference import Linear, Model, divergence, f32_linear, generate, jittered
+from .reference import Exact, Jittered, Model, Weights, divergence, generate
 
 PROMPTS = (
     "Task: What time is it in Tokyo?\nProgram: t = time.now(zone=",
@@ -39,7 +39,7 @@ def expect(folder: Path, n_tokens: int = 64, n_jitters: int = 8) -> dict[str, ob
         ids = model.tokenizer.encode(text, add_special_tokens=False).ids
         tokens, margins, first = generate(model, ids, n_tokens, f"reference, prompt {number} of {len(PROMPTS)}:")
         for seed in range(n_jitters):
-            moved = replay(model, ids, tokens, jittered(model.linear, np.random.default_rng(seed)))
+            moved = replay(model, ids, tokens, Jittered(model.weights.reader, seed))
             logit_change = max(logit_change, float(np.abs(moved[0] - first).max()))
             margin_change = max(margin_change, _margin_change(moved, tokens, margins))
             same.append(moved.argmax(axis=1) == tokens)
@@ -48,19 +48,17 @@ def expect(folder: Path, n_tokens: int = 64, n_jitters: int = 8) -> dict[str, ob
     return {"prompts": prompts, **bounds, "same_tokens": float(np.concatenate(same).mean())}
 
 
-def replay(model: Model, ids: list[int], tokens: list[int], linear: Linear, round_kv: bool = True) -> np.ndarray:
-    """Logits [tokens, vocab] from which each of `tokens` was chosen, by the same model with other matmuls."""
-    again = Model(model.folder, linear, round_kv)
-    again.weights = model.weights
-    return again.forward(ids + tokens[:-1], every=True)[len(ids) - 1 :]
+def replay(model: Model, ids: list[int], tokens: list[int], weights: Weights, round_kv: bool = True) -> np.ndarray:
+    """Logits [tokens, vocab] from which each of `tokens` was chosen, by the same model with other weights."""
+    return Model(model.folder, weights, round_kv).forward(ids + tokens[:-1], every=True)[len(ids) - 1 :]
 
 
-def compare_f32(model: Model, expected: dict[str, object], linear: Linear | None = None) -> dict[str, float]:
+def compare_f32(model: Model, expected: dict[str, object], weights: Weights | None = None) -> dict[str, float]:
     """How far the reference's logits are from f32 on the expected tokens, over all prompts."""
-    exact_linear = linear or f32_linear(model.weights)
+    exact_weights = weights or Exact(model.weights.reader)
     runs = [(prompt["ids"], prompt["tokens"]) for prompt in expected["prompts"]]
-    quantized = [replay(model, ids, tokens, model.linear) for ids, tokens in runs]
-    exact = [replay(model, ids, tokens, exact_linear, round_kv=False) for ids, tokens in runs]
+    quantized = [replay(model, ids, tokens, model.weights) for ids, tokens in runs]
+    exact = [replay(model, ids, tokens, exact_weights, round_kv=False) for ids, tokens in runs]
     return divergence(np.concatenate(quantized), np.concatenate(exact))
 
 

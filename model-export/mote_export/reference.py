@@ -7,20 +7,93 @@ is not made for speed.
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 from tokenizers import Tokenizer
 
+from .checkpoint import Checkpoint
 from .errors import ExportError, bad_input
+from .open import open_checkpoint
 from .progress import Progress
 from .unpack import Packed, WeightsReader, read_manifest
 
 
-Linear = Callable[[np.ndarray, str], np.ndarray]
+class Weights(Protocol):
+    """Where the forward pass takes its weights from, and how it multiplies by them."""
+
+    def linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        """Rows `x` [S, K] times the matrix `name` [N, K]."""
+
+    def embed(self, ids: np.ndarray, name: str) -> np.ndarray:
+        """Rows `ids` of the matrix `name` in f32."""
+
+    def vector(self, name: str) -> np.ndarray:
+        """A vector that isn't in the graph."""
+
+
+class Quantized:
+    """What the device computes: packed weights, and activations rounded to i8."""
+
+    def __init__(self, reader: WeightsReader):
+        self.reader = reader
+
+    def linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        return quantized_linear(x, self.reader.matrix(name))
+
+    def embed(self, ids: np.ndarray, name: str) -> np.ndarray:
+        return self.reader.matrix(name).take(ids)
+
+    def vector(self, name: str) -> np.ndarray:
+        return self.reader.vector(name)
+
+
+class Exact(Quantized):
+    """The bundle's weights in f32, activations as they are."""
+
+    def linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        return x @ self.reader.matrix(name).dequantize().T
+
+
+class Source:
+    """The weights of the checkpoint itself, in f32."""
+
+    PARTS = {"qkv": ("q", "k", "v"), "gate_up": ("gate", "up")}
+
+    def __init__(self, checkpoint: Checkpoint):
+        self.checkpoint = checkpoint
+
+    def linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        layer, _, part = name.rpartition(".")
+        names = [f"{layer}.{p}" if layer else p for p in self.PARTS.get(part, (part,))]
+        found = [self.checkpoint.matrix(n) for n in names]
+        return np.concatenate([x @ matrix.f32(np.arange(matrix.rows)).T for matrix in found], axis=1)
+
+    def embed(self, ids: np.ndarray, name: str) -> np.ndarray:
+        matrix = self.checkpoint.matrix(name)
+        return np.concatenate([matrix.f32(np.array([token])) for token in ids])
+
+    def vector(self, name: str) -> np.ndarray:
+        return self.checkpoint.vector(name)
+
+
+class Jittered(Quantized):
+    """The device's matmuls with every result moved by at most 2^-22 of its row's largest value.
+
+    That is what another order of summation, or a fused multiply-add, does to a dot product of a few dozen groups.
+    """
+
+    def __init__(self, reader: WeightsReader, seed: int):
+        super().__init__(reader)
+        self.rng = np.random.default_rng(seed)
+
+    def linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        found = super().linear(x, name)
+        step = np.abs(found).max(axis=1, keepdims=True) * np.float32(2.0**-22)
+        return found + step * self.rng.uniform(-1, 1, found.shape).astype(np.float32)
 
 
 def quantize_activations(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -48,18 +121,16 @@ def quantized_linear(x: np.ndarray, weight: Packed) -> np.ndarray:
 class Model:
     """One conversation with a bundle: every call of `forward` continues after the positions seen so far.
 
-    `linear` replaces every matmul, and `round_kv` says whether keys and values pass through f16; the defaults are what
-    the device computes.
+    `round_kv` says whether keys and values pass through f16, as they do on the device.
     """
 
-    def __init__(self, folder: Path, linear: Linear | None = None, round_kv: bool = True):
+    def __init__(self, folder: Path, weights: Weights | None = None, round_kv: bool = True):
         self.folder = folder
         self.manifest = read_manifest(folder)
-        self.weights = WeightsReader(folder / "weights.bin")
+        self.weights = weights or Quantized(WeightsReader(folder / "weights.bin"))
         graph = onnx.load_model(folder / "model.onnx").graph
         self.nodes = [(node, {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}) for node in graph.node]
         self.constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-        self.linear = linear or (lambda x, name: quantized_linear(x, self.weights.matrix(name)))
         self.kv_type = np.float16 if round_kv else np.float32
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.reset()
@@ -83,9 +154,9 @@ class Model:
         weight = attributes.get("weight", b"").decode()
         match op:
             case "Embed":
-                return self.weights.matrix(weight).take(inputs[0])
+                return self.weights.embed(inputs[0], weight)
             case "QMatMul":
-                return self.linear(inputs[0], weight)
+                return self.weights.linear(inputs[0], weight)
             case "KvAttention":
                 return self._attention(inputs[0], attributes)
             case "SwiGlu":
@@ -156,41 +227,6 @@ def generate(model: Model, ids: list[int], n_tokens: int, label: str = "decoding
         logits = model.forward([token])[0]
 
 
-def jittered(linear: Linear, rng: np.random.Generator) -> Linear:
-    """`linear` with every result moved by at most 2^-22 of its row's largest value.
-
-    That is what another order of summation, or a fused multiply-add, does to a dot product of a few dozen groups.
-    """
-
-    def moved(x: np.ndarray, name: str) -> np.ndarray:
-        found = linear(x, name)
-        step = np.abs(found).max(axis=1, keepdims=True) * np.float32(2.0**-22)
-        return found + step * rng.uniform(-1, 1, found.shape).astype(np.float32)
-
-    return moved
-
-
-def f32_linear(weights: WeightsReader) -> Linear:
-    """Matmuls with a bundle's own weights and no quantization of activations."""
-    return lambda x, name: x @ weights.matrix(name).dequantize().T
-
-
-def source_linear(source: Path) -> Linear:
-    """Matmuls with the weights of the checkpoint itself, in f32."""
-    from .__main__ import open_checkpoint
-
-    checkpoint = open_checkpoint(source)
-    parts = {"qkv": ("q", "k", "v"), "gate_up": ("gate", "up")}
-
-    def linear(x: np.ndarray, name: str) -> np.ndarray:
-        layer, _, part = name.rpartition(".")
-        names = [f"{layer}.{p}" if layer else p for p in parts.get(part, (part,))]
-        found = [checkpoint.matrix(n) for n in names]
-        return np.concatenate([x @ matrix.f32(np.arange(matrix.rows)).T for matrix in found], axis=1)
-
-    return linear
-
-
 def divergence(logits: np.ndarray, exact: np.ndarray) -> dict[str, float]:
     """How far `logits` [steps, vocab] are from `exact`: differences, KL(exact || logits) in nats, equal best tokens."""
     p, q = (_log_softmax(x.astype(np.float64)) for x in (exact, logits))
@@ -252,16 +288,16 @@ def _run(options: argparse.Namespace) -> dict[str, object]:
         raise bad_input(f"the prompt needs ids in 0..{vocab}, and --tokens at least 1: {ids[:8]}", "see --help")
     tokens, margins, _ = generate(model, ids, options.tokens)
     result: dict[str, object] = {"ids": ids, "tokens": tokens, "margins": margins, "text": model.tokenizer.decode(tokens)}
-    exact: dict[str, Linear] = {}
+    exact: dict[str, Weights] = {}
     if options.f32:
-        exact["f32"] = f32_linear(model.weights)
+        exact["f32"] = Exact(model.weights.reader)
     if options.source:
-        exact["source_f32"] = source_linear(options.source)
+        exact["source_f32"] = Source(open_checkpoint(options.source))
     seen = ids + tokens[:-1]
-    for name, linear in exact.items():
+    for name, weights in exact.items():
         model.reset()
         logits = model.forward(seen, every=True)
-        result[name] = divergence(logits, Model(options.bundle, linear=linear, round_kv=False).forward(seen, every=True))
+        result[name] = divergence(logits, Model(options.bundle, weights, round_kv=False).forward(seen, every=True))
     return result
 
 
