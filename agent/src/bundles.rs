@@ -3,12 +3,16 @@
 //! A bundle gets its name from its manifest. A folder appears under its name whole or not at all: it is written beside
 //! its place and renamed into it. What a bundle holds is the business of `mote_model`.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+
+use mote_model::Bundle;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
+use crate::machine;
 
 /// The file in the bundles folder that holds the name of the default bundle.
 const DEFAULT_FILE: &str = "default";
@@ -18,6 +22,151 @@ const MANIFEST_FILE: &str = "manifest.json";
 
 /// The longest name of a bundle, in bytes: a common limit of file systems less room for a suffix.
 const MAX_NAME_BYTES: usize = 200;
+
+/// Starts the name of a folder that is being written; what a crash leaves behind starts with it too.
+const UNFINISHED: &str = ".import-";
+
+/// What is read, written and checked for a cancel in one go.
+const COPY_CHUNK_BYTES: usize = 1 << 20;
+
+/// A part of an import, for the one who shows progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Files are copied into the store.
+    Copy,
+    /// The copies are read again and hashed.
+    Verify,
+}
+
+/// A bundle that is now in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// Its name in the store.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Bytes of its files, the manifest not counted.
+    pub bytes: u64,
+    /// Whether it is the default now.
+    pub is_default: bool,
+}
+
+/// Copies the bundle in `source` into the store under the name of its manifest, and verifies the copy. It becomes the
+/// default if there is none yet or `as_default` asks for it. `progress` hears bytes done and total, and may break off.
+///
+/// A bundle that is there already with the same manifest is replaced, which mends a damaged copy.
+///
+/// # Errors
+/// `Configuration` if the bundle is damaged, has a name that no folder may have, or another one has its name; `TryAgain` if the
+/// disk is full; `Cancelled`. The store is then as it was.
+pub fn import(
+    home: &Home,
+    source: &Path,
+    as_default: bool,
+    progress: &mut dyn FnMut(Part, u64, u64) -> ControlFlow<()>,
+) -> Result<Imported> {
+    let bundle = Bundle::open(source)?;
+    let name = bundle.manifest().name.clone();
+    if !is_name(&name) {
+        return Err(Error::new(
+            ErrorKind::Configuration,
+            format!("the manifest's name cannot name a folder: {name:?}"),
+        )
+        .with_hint("export the bundle again with a --name of letters, digits, `.`, `_` and `-`"));
+    }
+    let folder = home.bundles().join(&name);
+    if let Ok(present) = Bundle::open(&folder)
+        && present.id() != bundle.id()
+    {
+        return Err(Error::new(
+            ErrorKind::Configuration,
+            format!("another bundle is imported under this name: {name}"),
+        )
+        .with_hint(format!("export this one with another --name, or remove {}", folder.display())));
+    }
+    let files: Vec<(&str, u64)> =
+        bundle.manifest().files.iter().map(|(name, record)| (name.as_str(), record.bytes)).collect();
+    let bytes = files.iter().map(|(_, bytes)| bytes).sum();
+    fs::create_dir_all(home.bundles()).map_err(|error| unwritable(&home.bundles(), &error))?;
+    need_room(&home.bundles(), bytes)?;
+
+    let unfinished = tempfile::Builder::new()
+        .prefix(UNFINISHED)
+        .tempdir_in(home.bundles())
+        .map_err(|error| unwritable(&home.bundles(), &error))?;
+    let mut done = 0;
+    for (file, _) in files.iter().chain(&[(MANIFEST_FILE, 0)]) {
+        copy(&source.join(file), &unfinished.path().join(file), &mut |n_bytes| {
+            done += n_bytes;
+            progress(Part::Copy, done.min(bytes), bytes)
+        })?;
+    }
+    Bundle::open(unfinished.path())?.verify(&mut |done, total| progress(Part::Verify, done, total))?;
+    put_in_place(unfinished, &folder)?;
+
+    let is_default = as_default || default_name(home)?.is_none();
+    if is_default {
+        set_default(home, &name)?;
+    }
+    Ok(Imported { name, folder, bytes, is_default })
+}
+
+fn need_room(folder: &Path, bytes: u64) -> Result<()> {
+    match machine::free_disk(folder) {
+        Some(free) if free < bytes => Err(Error::new(
+            ErrorKind::TryAgain,
+            format!("not enough free disk for the bundle, in bytes: needs {bytes}, free {free}"),
+        )
+        .with_hint(NO_ROOM_HINT)),
+        _ => Ok(()),
+    }
+}
+
+fn copy(from: &Path, to: &Path, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<()> {
+    let mut source = File::open(from).map_err(|error| unreadable(from, &error))?;
+    let mut target = File::create_new(to).map_err(|error| unwritable(to, &error))?;
+    let mut chunk = vec![0; COPY_CHUNK_BYTES];
+    loop {
+        let n_bytes = source.read(&mut chunk).map_err(|error| unreadable(from, &error))?;
+        if n_bytes == 0 {
+            return target.sync_all().map_err(|error| unwritable(to, &error));
+        }
+        target.write_all(&chunk[..n_bytes]).map_err(|error| unwritable(to, &error))?;
+        if progress(n_bytes as u64).is_break() {
+            return Err(Error::new(ErrorKind::Cancelled, "cancelled: nothing was imported"));
+        }
+    }
+}
+
+/// Gives a finished folder its name. A folder that has it goes away only once the new one is complete on disk.
+fn put_in_place(unfinished: tempfile::TempDir, folder: &Path) -> Result<()> {
+    let failed = |error: io::Error| unwritable(folder, &error);
+    let store = folder.parent().unwrap_or(folder);
+    sync_folder(unfinished.path()).map_err(failed)?;
+    if folder.exists() {
+        let old = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(store).map_err(failed)?;
+        fs::rename(folder, old.path().join("old")).map_err(failed)?;
+    }
+    fs::rename(unfinished.path(), folder).map_err(failed)?;
+    let _moved = unfinished.keep();
+    sync_folder(store).map_err(failed)
+}
+
+fn set_default(home: &Home, name: &str) -> Result<()> {
+    let folder = home.bundles();
+    let write = || -> io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
+        writeln!(file, "{name}")?;
+        file.as_file().sync_all()?;
+        file.persist(folder.join(DEFAULT_FILE)).map_err(|error| error.error)?;
+        sync_folder(&folder)
+    };
+    write().map_err(|error| unwritable(&folder.join(DEFAULT_FILE), &error))
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
 
 /// The folder of the bundle that `model` means: a path (with a separator in it), else a name in the store, else a folder
 /// of that name here; without `model` the default of the store.
@@ -99,8 +248,21 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
+const NO_ROOM_HINT: &str = "free some space, or set MOTE_HOME to a folder on another file system";
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    let message = format!("cannot write ({error}): {}", path.display());
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Error::new(ErrorKind::TryAgain, message).with_hint(NO_ROOM_HINT)
+        }
+        _ => Error::new(ErrorKind::Configuration, message)
+            .with_hint("check that the state folder can be written, or set MOTE_HOME to another one"),
+    }
+}
+
 fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::new(ErrorKind::Configuration, format!("cannot read {}: {error}", path.display()))
+    Error::new(ErrorKind::Configuration, format!("cannot read ({error}): {}", path.display()))
         .with_hint("check that the state folder belongs to you, or set MOTE_HOME to another one")
 }
 

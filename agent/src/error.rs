@@ -68,6 +68,27 @@ impl Error {
     }
 }
 
+impl From<mote_model::Error> for Error {
+    fn from(error: mote_model::Error) -> Error {
+        use mote_model::ErrorKind as Model;
+        let kind = match error.kind() {
+            Model::Missing
+            | Model::Truncated
+            | Model::Format
+            | Model::Version { .. }
+            | Model::HashMismatch
+            | Model::UnknownArchitecture
+            | Model::Shape
+            | Model::Tokenizer
+            | Model::Io => ErrorKind::Configuration,
+            Model::ContextFull { .. } | Model::Argument => ErrorKind::Usage,
+            Model::Cancelled => ErrorKind::Cancelled,
+            Model::Grammar | Model::Runtime => ErrorKind::Failed,
+        };
+        Error { kind, message: error.message().to_owned(), hint: error.next_step().map(str::to_owned) }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;

@@ -1,8 +1,12 @@
 //! The command line: one file a command, and the only place that prints.
 
+mod bench;
 mod doctor;
+mod generate;
 mod interrupt;
+mod model;
 mod out;
+mod progress;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +37,11 @@ Exit codes: 0 done, 1 failed, 2 usage, 75 try again later, 78 bad configuration,
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Import, list, verify and try models
+    #[command(subcommand)]
+    Model(model::ModelCommand),
+    /// Measure load, prefill and decode of a model
+    Bench(bench::BenchArgs),
     /// Check what this machine has and lacks, with what mends it
     Doctor,
 }
@@ -73,6 +82,8 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command, globals: &Globals) -> Result<u8> {
     match command {
+        Command::Model(command) => model::run(command, globals),
+        Command::Bench(arguments) => bench::run(&arguments, globals),
         Command::Doctor => doctor::run(globals),
     }
 }

@@ -34,6 +34,12 @@ impl Out {
         writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(closed)
     }
 
+    /// Writes text without a line end to stdout, at once.
+    pub fn text(&self, text: &str) -> Result<()> {
+        let mut stdout = io::stdout().lock();
+        write!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(closed)
+    }
+
     /// Writes one JSON object and a line end to stdout.
     pub fn object(&self, value: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string(value)

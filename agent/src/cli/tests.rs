@@ -32,7 +32,8 @@ fn built() -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// The table of commands in `docs/cli.md`: the code spans of a row's first and second cell.
+/// The table of commands in `docs/cli.md`: the code spans of a row's first cell (names of one command) and
+/// second cell.
 fn documented() -> BTreeMap<String, Vec<String>> {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md")).unwrap();
     let table = text.split("\n## Commands\n").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -40,11 +41,11 @@ fn documented() -> BTreeMap<String, Vec<String>> {
     table
         .lines()
         .filter(|line| line.starts_with("| `"))
-        .map(|line| {
+        .flat_map(|line| {
             let cells: Vec<&str> = line.split(" | ").collect();
             let mut arguments = spans(cells[1]);
             arguments.sort();
-            (spans(cells[0]).remove(0), arguments)
+            spans(cells[0]).into_iter().map(move |name| (name, arguments.clone()))
         })
         .collect()
 }

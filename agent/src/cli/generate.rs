@@ -1,0 +1,164 @@
+//! `mote model generate`: continues a prompt, without an agent, and prints the text as it comes.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use mote_model::{Bundle, Completion, GenerateOptions, Grammar, LoadOptions, Model, Sampling, Stop};
+
+use crate::bundles;
+use crate::cli::model::{cancelled, go_on};
+use crate::cli::progress::{Progress, Unit};
+use crate::cli::{Globals, interrupt};
+use crate::error::{Error, ErrorKind, Result};
+
+/// No prompt of a model that we run is longer than its window of at most a million tokens.
+const MAX_TEXT_BYTES: u64 = 16 << 20;
+
+#[derive(Args, Debug)]
+pub(crate) struct GenerateArgs {
+    /// The text to continue
+    #[arg(required_unless_present = "raw_ids", conflicts_with = "raw_ids")]
+    prompt: Option<String>,
+    /// Token ids to continue in place of a text, such as 1,2,3; nothing is put before them
+    #[arg(long, value_delimiter = ',', value_name = "IDS")]
+    raw_ids: Vec<u32>,
+    #[command(flatten)]
+    load: LoadArgs,
+    /// End after so many tokens
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    max_tokens: usize,
+    /// Divide the logits by this before drawing; 0 takes the most likely token
+    #[arg(long, default_value_t = 0.0, value_name = "T")]
+    temperature: f32,
+    /// Draw from the fewest most likely tokens that together reach this probability
+    #[arg(long, default_value_t = 1.0, value_name = "P")]
+    top_p: f32,
+    /// Draw from tokens at least this likely relative to the most likely one
+    #[arg(long, default_value_t = 0.0, value_name = "P")]
+    min_p: f32,
+    /// Start of the random sequence
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// Allow only what this grammar in Lark form allows
+    #[arg(long, value_name = "FILE")]
+    grammar: Option<PathBuf>,
+    /// Print the token ids in place of the text
+    #[arg(long)]
+    ids: bool,
+    /// Print the log-probability of each token too; implies --ids
+    #[arg(long)]
+    logprobs: bool,
+}
+
+/// How to load a model: the same for every command that does.
+#[derive(Args, Debug)]
+pub(crate) struct LoadArgs {
+    /// Name of an imported bundle, or path of a folder; the default bundle if not given
+    #[arg(long, value_name = "BUNDLE")]
+    model: Option<String>,
+    /// Threads that compute; 0 takes the physical cores
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+    /// Tokens of the context window; 0 takes all that the model has
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    context: usize,
+}
+
+impl LoadArgs {
+    pub(crate) fn load(&self, globals: &Globals) -> Result<Model> {
+        let bundle = Bundle::open(&bundles::resolve(&globals.home, self.model.as_deref())?)?;
+        Ok(Model::load(bundle, &LoadOptions { threads: self.threads, context: self.context })?)
+    }
+}
+
+pub(crate) fn run(arguments: &GenerateArgs, globals: &Globals) -> Result<u8> {
+    interrupt::end_soon_after(&globals.cancel)?;
+    let model = arguments.load.load(globals)?;
+    let prompt = match &arguments.prompt {
+        Some(text) => model.tokenizer().encode_prompt(text)?,
+        None => arguments.raw_ids.clone(),
+    };
+    let grammar = match &arguments.grammar {
+        Some(file) => Some(Grammar::compile(model.tokenizer(), &read_text(file)?)?),
+        None => None,
+    };
+    let mut conversation = model.conversation()?;
+    let mut progress = Progress::new(globals.out, "prefill", Unit::Tokens);
+    conversation.prefill(&prompt, &mut |done, total| {
+        progress.update(done as u64, total as u64);
+        go_on(globals)
+    })?;
+    drop(progress);
+
+    let options = GenerateOptions {
+        max_tokens: arguments.max_tokens,
+        sampling: Sampling {
+            temperature: arguments.temperature,
+            top_p: arguments.top_p,
+            min_p: arguments.min_p,
+            seed: arguments.seed,
+        },
+        ..GenerateOptions::default()
+    };
+    let streams_text = !(globals.out.json() || arguments.ids || arguments.logprobs);
+    let mut printed = Ok(());
+    let completion = conversation.generate(&options, grammar.as_ref(), &mut |event| {
+        if streams_text {
+            printed = globals.out.text(event.text);
+        }
+        if printed.is_err() { std::ops::ControlFlow::Break(()) } else { go_on(globals) }
+    })?;
+    printed?;
+    if completion.stop == Stop::Cancelled {
+        return Err(cancelled());
+    }
+    finish(&completion, arguments, streams_text, globals)
+}
+
+fn finish(completion: &Completion, arguments: &GenerateArgs, streams_text: bool, globals: &Globals) -> Result<u8> {
+    let stop = match completion.stop {
+        Stop::StopToken => "stop_token",
+        Stop::StopText => "stop_text",
+        Stop::GrammarEnd => "grammar_end",
+        Stop::MaxTokens => "max_tokens",
+        Stop::Cancelled => "cancelled",
+        Stop::ContextFull => "context_full",
+    };
+    if globals.out.json() {
+        let mut object = serde_json::json!({
+            "text": completion.text, "stop": stop, "n_tokens": completion.tokens.len(),
+            "prefill_ms": completion.prefill_ms, "decode_ms": completion.decode_ms
+        });
+        if arguments.ids || arguments.logprobs {
+            object["tokens"] = serde_json::json!(completion.tokens);
+        }
+        if arguments.logprobs {
+            object["logprobs"] = serde_json::json!(completion.logprobs);
+        }
+        globals.out.object(&object)?;
+    } else if streams_text {
+        globals.out.line("")?;
+    } else if arguments.logprobs {
+        for (token, logprob) in completion.tokens.iter().zip(&completion.logprobs) {
+            globals.out.line(&format!("{token} {logprob:.4}"))?;
+        }
+    } else {
+        let ids: Vec<String> = completion.tokens.iter().map(u32::to_string).collect();
+        globals.out.line(&ids.join(","))?;
+    }
+    Ok(0)
+}
+
+fn read_text(file: &Path) -> Result<String> {
+    let unreadable = |why: String| Error::new(ErrorKind::Usage, format!("cannot read ({why}): {}", file.display()));
+    let mut text = String::new();
+    File::open(file)
+        .and_then(|source| source.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text))
+        .map_err(|error| unreadable(error.to_string()))?;
+    if text.len() as u64 > MAX_TEXT_BYTES {
+        return Err(unreadable(format!("longer than its limit of {MAX_TEXT_BYTES} bytes")));
+    }
+    Ok(text)
+}
