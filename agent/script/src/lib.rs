@@ -1,1 +1,39 @@
-//! .
+//! The action language: source to tokens to tree to program to bounded VM, and the grammar that decodes it.
+//!
+//! Pure: no I/O, no clock, no randomness; two equal runs give equal states. [`compile`] makes a [`Program`], [`Vm`] runs
+//! it until the first tool call, hands out the call as [`Step::Call`] and goes on with [`Vm::resume`]. At that point the
+//! state may be stored with [`Vm::encode`]. Everything is bounded by [`Limits`].
+//!
+//! It does not call tools, ask policy or know a model: the session does.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod ast;
+mod builtins;
+mod code;
+mod collections;
+mod compiler;
+mod display;
+mod error;
+mod format;
+mod heap;
+mod json;
+mod lexer;
+mod limits;
+mod methods;
+mod ops;
+mod parser;
+mod schema;
+mod signature;
+mod table;
+mod value;
+mod vm;
+
+pub use code::Program;
+pub use compiler::compile;
+pub use error::{Error, Kind};
+pub use limits::{Limits, Usage};
+pub use schema::{JsonText, Property, Schema};
+pub use signature::{Param, Signature, identifier, moves, number_collisions};
+pub use vm::{Call, CallError, Step, Variable, Vm};

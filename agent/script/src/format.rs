@@ -1,0 +1,443 @@
+//! Format specs (`f"{x:>10.2f}"`), `str.format` and `%`.
+
+use crate::args::Args;
+use crate::display;
+use crate::heap::{Heap, Outcome, raise, raise_with};
+use crate::ops::Number;
+use crate::value::{Class, Value};
+
+/// Widths and precisions beyond this are refused: no one reads them.
+const WIDEST: usize = 10_000;
+
+#[derive(Debug, Default)]
+struct Spec {
+    fill: Option<char>,
+    align: Option<char>,
+    sign: Option<char>,
+    alternate: bool,
+    zero: bool,
+    width: usize,
+    grouping: Option<char>,
+    precision: Option<usize>,
+    kind: Option<char>,
+}
+
+fn parse(spec: &str) -> Option<Spec> {
+    let chars: Vec<char> = spec.chars().collect();
+    let mut out = Spec::default();
+    let mut at = 0;
+    let is_align = |c: Option<&char>| matches!(c, Some('<' | '>' | '^' | '='));
+    if is_align(chars.get(1)) {
+        out.fill = chars.first().copied();
+        out.align = chars.get(1).copied();
+        at = 2;
+    } else if is_align(chars.first()) {
+        out.align = chars.first().copied();
+        at = 1;
+    }
+    let eat = |at: &mut usize, set: &[char]| -> Option<char> {
+        let c = chars.get(*at).copied().filter(|c| set.contains(c))?;
+        *at += 1;
+        Some(c)
+    };
+    out.sign = eat(&mut at, &['+', '-', ' ']);
+    out.alternate = eat(&mut at, &['#']).is_some();
+    out.zero = eat(&mut at, &['0']).is_some();
+    let number = |at: &mut usize| -> Option<usize> {
+        let mut n: Option<usize> = None;
+        while let Some(digit) = chars.get(*at).and_then(|c| c.to_digit(10)) {
+            n = Some(n.unwrap_or(0).saturating_mul(10).saturating_add(digit as usize));
+            *at += 1;
+        }
+        n
+    };
+    out.width = number(&mut at).unwrap_or(0);
+    out.grouping = eat(&mut at, &[',', '_']);
+    if eat(&mut at, &['.']).is_some() {
+        out.precision = Some(number(&mut at)?);
+    }
+    out.kind = chars.get(at).copied();
+    (at + usize::from(out.kind.is_some()) == chars.len()).then_some(out)
+}
+
+impl Heap {
+    /// `format(value, spec)`.
+    pub(crate) fn format(&self, value: Value, spec: &str) -> Outcome<String> {
+        if spec.is_empty() {
+            return self.display(value);
+        }
+        let invalid = || {
+            let message = format!("Invalid format specifier '{spec}' for object of type '{}'", self.type_name(value));
+            raise_with(Class::ValueError, message, "write {x:.2f}, {x:>10}, {x:,} or {x:05d}")
+        };
+        let Some(parsed) = parse(spec) else { return invalid() };
+        if parsed.width > WIDEST || parsed.precision.is_some_and(|p| p > WIDEST) {
+            return raise(Class::ValueError, format!("format width or precision too large: {spec}"));
+        }
+        self.would_fit(8 * parsed.width.max(parsed.precision.unwrap_or(0)) as u64)?;
+        self.work(1 + parsed.width as u64 / 8 + parsed.precision.unwrap_or(0) as u64)?;
+        let unknown = |kind: char| {
+            let message = format!("Unknown format code '{kind}' for object of type '{}'", self.type_name(value));
+            match kind {
+                'd' => raise_with(Class::ValueError, message, "write int(x) first"),
+                'f' | 'e' | 'g' | '%' => raise_with(Class::ValueError, message, "write float(x) first"),
+                _ => raise(Class::ValueError, message),
+            }
+        };
+        if let Some(text) = self.text(value) {
+            if let Some(kind) = parsed.kind.filter(|k| *k != 's') {
+                return unknown(kind);
+            }
+            if parsed.sign.is_some() || parsed.grouping.is_some() || parsed.align == Some('=') || parsed.alternate {
+                return invalid();
+            }
+            self.would_fit(text.len() as u64)?;
+            let shown: String = match parsed.precision {
+                Some(precision) => text.chars().take(precision).collect(),
+                None => text.to_owned(),
+            };
+            return Ok(padded(&parsed, "", &shown, '<'));
+        }
+        if let (Value::Bool(_), None) = (value, parsed.kind) {
+            return Ok(padded(&parsed, "", &self.display(value)?, '<'));
+        }
+        let (number, kind) = match (Number::of(value), parsed.kind) {
+            (None, _) => {
+                let message = format!("unsupported format string passed to {}.__format__", self.type_name(value));
+                return raise_with(Class::TypeError, message, "leave out the part after `:`, or write str(x)");
+            }
+            (Some(Number::Int(_)), Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%')) => {
+                (Number::Float(Number::of(value).map_or(0.0, Number::float)), parsed.kind)
+            }
+            (Some(number), kind) => (number, kind),
+        };
+        let (negative, prefix, digits) = match number {
+            Number::Int(n) => {
+                if parsed.precision.is_some() {
+                    return raise(Class::ValueError, "Precision not allowed in integer format specifier");
+                }
+                let magnitude = n.unsigned_abs();
+                let (prefix, digits) = match kind {
+                    None | Some('d' | 'n') => ("", magnitude.to_string()),
+                    Some('x') => ("0x", format!("{magnitude:x}")),
+                    Some('X') => ("0X", format!("{magnitude:X}")),
+                    Some('o') => ("0o", format!("{magnitude:o}")),
+                    Some('b') => ("0b", format!("{magnitude:b}")),
+                    Some('c') => match u32::try_from(n).ok().and_then(char::from_u32) {
+                        Some(c) => ("", c.to_string()),
+                        None => return raise(Class::OverflowError, "%c arg not in range(0x110000)"),
+                    },
+                    Some(kind) => return unknown(kind),
+                };
+                (n < 0, if parsed.alternate { prefix } else { "" }, digits)
+            }
+            Number::Float(n) => {
+                let magnitude = n.abs();
+                let precision = parsed.precision.unwrap_or(6);
+                let digits = match kind {
+                    _ if !magnitude.is_finite() => display::float(magnitude) + if kind == Some('%') { "%" } else { "" },
+                    Some('f' | 'F') => format!("{magnitude:.precision$}"),
+                    Some('%') => format!("{:.precision$}%", magnitude * 100.0),
+                    Some('e') => exponent(magnitude, precision),
+                    Some('E') => exponent(magnitude, precision).to_uppercase(),
+                    Some('g' | 'n') => general(magnitude, precision, parsed.alternate),
+                    Some('G') => general(magnitude, precision, parsed.alternate).to_uppercase(),
+                    None => match parsed.precision {
+                        None => display::float(magnitude),
+                        Some(precision) => plain_precision(magnitude, precision),
+                    },
+                    Some(kind) => return unknown(kind),
+                };
+                (n.is_sign_negative() && !n.is_nan(), "", digits)
+            }
+        };
+        let sign = match (negative, parsed.sign) {
+            (true, _) => "-",
+            (false, Some('+')) => "+",
+            (false, Some(' ')) => " ",
+            _ => "",
+        };
+        let prefix = format!("{sign}{prefix}");
+        let digits = match parsed.grouping {
+            Some(separator) => grouped(&parsed, &digits, separator, prefix.len(), kind),
+            None => digits,
+        };
+        Ok(padded(&parsed, &prefix, &digits, '>'))
+    }
+
+    /// `template.format(..)`.
+    pub(crate) fn brace_format(&mut self, template: &str, args: &Args) -> Outcome<String> {
+        let mut out = String::new();
+        let mut automatic = 0;
+        let mut rest = template;
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, from) = rest.split_at(at);
+            self.would_fit((out.len() + before.len() + 1) as u64)?;
+            self.work(1 + before.len() as u64 / 64)?;
+            out.push_str(before);
+            if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
+                out.push_str(from.get(..1).unwrap_or(""));
+                rest = after;
+                continue;
+            }
+            let (Some(inner), Some(end)) = (from.strip_prefix('{'), field_end(from)) else {
+                return raise_with(
+                    Class::ValueError,
+                    "Single '}' encountered in format string",
+                    "write `}}` for the character",
+                );
+            };
+            let field = inner.get(..end - 1).unwrap_or("");
+            rest = from.get(end + 1..).unwrap_or("");
+            let (target, spec) = field.split_once(':').unwrap_or((field, ""));
+            let (target, conversion) = target.split_once('!').unwrap_or((target, ""));
+            let mut value = self.format_field(target, args, &mut automatic)?;
+            let spec = if spec.contains('{') {
+                let name = spec.trim_matches(|c| c != '{' && c != '}').trim_matches(['{', '}']).to_owned();
+                let inner = self.format_field(&name, args, &mut automatic)?;
+                spec.replace(&format!("{{{name}}}"), &self.display(inner)?)
+            } else {
+                spec.to_owned()
+            };
+            if conversion == "r" {
+                let text = self.repr(value)?;
+                value = self.string(text)?;
+            }
+            let piece = self.format(value, &spec)?;
+            self.would_fit((out.len() + piece.len()) as u64)?;
+            out.push_str(&piece);
+        }
+        self.would_fit((out.len() + rest.len()) as u64)?;
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    fn format_field(&mut self, target: &str, args: &Args, automatic: &mut usize) -> Outcome<Value> {
+        let end = target.find(['.', '[']).unwrap_or(target.len());
+        let (name, mut path) = target.split_at(end);
+        let found = if name.is_empty() {
+            *automatic += 1;
+            args.plain.get(*automatic - 1).copied()
+        } else if let Ok(at) = name.parse::<usize>() {
+            args.plain.get(at).copied()
+        } else {
+            match args.named.iter().find(|(n, _)| n == name) {
+                Some((_, value)) => Some(*value),
+                None => {
+                    let key = self.str(name)?;
+                    let error = self.exception(
+                        Class::KeyError,
+                        vec![key],
+                        Some("pass it by name: text.format(name=x)".to_owned()),
+                        String::new(),
+                    )?;
+                    return Err(crate::heap::Trap::Thrown(error));
+                }
+            }
+        };
+        let Some(mut value) = found else {
+            return raise(Class::IndexError, "Replacement index out of range for positional args tuple");
+        };
+        while !path.is_empty() {
+            if let Some(rest) = path.strip_prefix('.') {
+                let end = rest.find(['.', '[']).unwrap_or(rest.len());
+                let (name, rest) = rest.split_at(end);
+                value = self.get_attr(value, name)?;
+                path = rest;
+            } else if let Some((key, rest)) = path.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+                let key = match key.parse::<i64>() {
+                    Ok(n) => Value::Int(n),
+                    Err(_) => self.str(key)?,
+                };
+                value = self.get_item(value, key)?;
+                path = rest;
+            } else {
+                return raise(Class::ValueError, "malformed field in format string");
+            }
+        }
+        Ok(value)
+    }
+
+    /// `template % values`.
+    pub(crate) fn percent_format(&mut self, template: Value, values: Value) -> Outcome<Value> {
+        let text = self.text(template).unwrap_or("").to_owned();
+        let items: Vec<Value> = match self.object(values) {
+            Some(crate::heap::Object::Tuple(items)) => items.clone(),
+            _ => vec![values],
+        };
+        let mut items = items.into_iter();
+        let mut out = String::new();
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            self.would_fit(out.len() as u64 + 8)?;
+            self.work(1)?;
+            if c != '%' {
+                out.push(c);
+                continue;
+            }
+            if chars.next_if_eq(&'%').is_some() {
+                out.push('%');
+                continue;
+            }
+            let mut key = None;
+            if chars.next_if_eq(&'(').is_some() {
+                key = Some(chars.by_ref().take_while(|c| *c != ')').collect::<String>());
+            }
+            let mut flags = String::new();
+            while let Some(flag) = chars.next_if(|c| "-+ #0".contains(*c)) {
+                flags.push(flag);
+            }
+            let mut size = String::new();
+            while let Some(digit) = chars.next_if(|c| c.is_ascii_digit() || *c == '.') {
+                size.push(digit);
+            }
+            let Some(kind) = chars.next() else { return raise(Class::ValueError, "incomplete format") };
+            let value = match key {
+                Some(key) => {
+                    let key = self.str(&key)?;
+                    self.get_item(values, key)?
+                }
+                None => match items.next() {
+                    Some(value) => value,
+                    None => return raise(Class::TypeError, "not enough arguments for format string"),
+                },
+            };
+            let left = if flags.contains('-') { "<" } else { ">" };
+            let sign: String = flags.chars().filter(|c| "+ ".contains(*c)).take(1).collect();
+            let zero = if flags.contains('0') && left == ">" { "0" } else { "" };
+            let piece = match kind {
+                's' | 'r' => {
+                    let shown = if kind == 's' { self.display(value)? } else { self.repr(value)? };
+                    let shown = self.string(shown)?;
+                    self.format(shown, &format!("{left}{size}"))?
+                }
+                'd' | 'i' | 'u' => {
+                    let whole = match Number::of(value) {
+                        Some(Number::Int(n)) => n,
+                        Some(Number::Float(n)) => n as i64,
+                        None => {
+                            let message =
+                                format!("%{kind} format: a real number is required, not {}", self.type_name(value));
+                            return raise_with(Class::TypeError, message, "write int(x) first");
+                        }
+                    };
+                    let align = if zero.is_empty() { left } else { "" };
+                    self.format(Value::Int(whole), &format!("{align}{sign}{zero}{size}d"))?
+                }
+                'f' | 'F' | 'e' | 'E' | 'g' | 'G' | 'x' | 'X' | 'o' => {
+                    let align = if zero.is_empty() { left } else { "" };
+                    self.format(value, &format!("{align}{sign}{zero}{size}{kind}"))?
+                }
+                other => return raise(Class::ValueError, format!("unsupported format character '{other}'")),
+            };
+            self.would_fit((out.len() + piece.len()) as u64)?;
+            out.push_str(&piece);
+        }
+        if items.next().is_some() && !matches!(self.object(values), Some(crate::heap::Object::Dict(_))) {
+            return raise(Class::TypeError, "not all arguments converted during string formatting");
+        }
+        self.string(out)
+    }
+}
+
+/// Where the `}` stands that closes the `{` at the start, one level of braces inside allowed.
+fn field_end(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 1 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth > 2 {
+            return None;
+        }
+    }
+    None
+}
+
+fn padded(spec: &Spec, prefix: &str, body: &str, default: char) -> String {
+    let zero = spec.zero && spec.align.is_none() && default == '>';
+    let fill = spec.fill.unwrap_or(if spec.zero { '0' } else { ' ' });
+    let align = spec.align.unwrap_or(if zero { '=' } else { default });
+    let missing = spec.width.saturating_sub(prefix.chars().count() + body.chars().count());
+    let run = |n: usize| -> String { std::iter::repeat_n(fill, n).collect() };
+    match align {
+        '<' => format!("{prefix}{body}{}", run(missing)),
+        '^' => format!("{}{prefix}{body}{}", run(missing / 2), run(missing - missing / 2)),
+        '=' => format!("{prefix}{}{body}", run(missing)),
+        _ => format!("{}{prefix}{body}", run(missing)),
+    }
+}
+
+/// Digits with a separator, and with leading zeros up to the width where the spec asks for them.
+fn grouped(spec: &Spec, digits: &str, separator: char, n_prefix: usize, kind: Option<char>) -> String {
+    let size = if matches!(kind, Some('x' | 'X' | 'o' | 'b')) { 4 } else { 3 };
+    let end = digits.find(|c: char| !c.is_ascii_hexdigit() || (size == 3 && c == 'e')).unwrap_or(digits.len());
+    let (whole, rest) = digits.split_at(end);
+    let insert = |whole: &str| {
+        let mut out = String::new();
+        for (i, c) in whole.chars().enumerate() {
+            if i > 0 && (whole.len() - i).is_multiple_of(size) {
+                out.push(separator);
+            }
+            out.push(c);
+        }
+        out
+    };
+    let mut out = insert(whole);
+    if spec.zero && spec.align.is_none() {
+        let mut padded = whole.to_owned();
+        while out.len() + rest.len() + n_prefix < spec.width {
+            padded.insert(0, '0');
+            out = insert(&padded);
+        }
+    }
+    out + rest
+}
+
+fn exponent(n: f64, precision: usize) -> String {
+    let text = format!("{n:.precision$e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+fn general(n: f64, precision: usize, alternate: bool) -> String {
+    let precision = precision.max(1);
+    let scientific = exponent(n, precision - 1);
+    let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let power: i32 = power.parse().unwrap_or(0);
+    let trim = |text: &str| {
+        if alternate || !text.contains('.') {
+            text.to_owned()
+        } else {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+    };
+    if power < -4 || power >= precision as i32 {
+        let sign = if power < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", trim(digits), power.abs());
+    }
+    let decimals = (precision as i32 - 1 - power).max(0) as usize;
+    trim(&format!("{n:.decimals$}"))
+}
+
+/// A precision without a kind: as `g`, but a float keeps its point.
+fn plain_precision(n: f64, precision: usize) -> String {
+    let precision = precision.max(1);
+    let scientific = exponent(n, precision - 1);
+    let power: i32 = scientific.split_once('e').and_then(|(_, p)| p.parse().ok()).unwrap_or(0);
+    let text = general(n, precision, false);
+    if power == precision as i32 - 1 && !text.contains('e') {
+        return exponent_trimmed(&scientific);
+    }
+    if text.contains(['.', 'e']) { text } else { text + ".0" }
+}
+
+fn exponent_trimmed(scientific: &str) -> String {
+    let (digits, power) = scientific.split_once('e').unwrap_or((scientific, "+00"));
+    let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
+    format!("{digits}e{power}")
+}

@@ -1,0 +1,370 @@
+//! The arena of objects, and the meter that charges for them.
+//!
+//! Invariants: an object is charged before it is stored and discharged when it is collected; the sum is `used`. A list
+//! costs its length, twice over for the room a `Vec` keeps. Nothing is collected while an instruction runs. Ids are
+//! reused, lowest free id first, so that two equal runs give equal heaps.
+
+use crate::error::{Error, Pos};
+use crate::limits::Limits;
+use crate::table::Table;
+use crate::value::{Class, Id, Value};
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+
+/// What every object costs beside its contents.
+pub(crate) const HEADER_BYTES: u64 = 96;
+/// What one value in a list costs, with the room that `Vec` keeps for growth.
+pub(crate) const ITEM_BYTES: u64 = 2 * size_of::<Value>() as u64;
+/// What one entry of a dict or set costs, with its hash and its place in the index.
+pub(crate) const ENTRY_BYTES: u64 = 128;
+
+/// What interrupts an instruction.
+#[derive(Debug)]
+pub(crate) enum Trap {
+    /// An exception that is not yet an object.
+    Raise(Box<Raise>),
+    /// An exception object.
+    Thrown(Value),
+    /// What no `except` catches: a limit or a corrupt state.
+    Fatal(Box<Error>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Raise {
+    pub(crate) class: Class,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+pub(crate) type Outcome<T> = Result<T, Trap>;
+
+pub(crate) fn raise<T>(class: Class, message: impl Into<String>) -> Outcome<T> {
+    Err(Trap::Raise(Box::new(Raise { class, message: message.into(), hint: None })))
+}
+
+pub(crate) fn raise_with<T>(class: Class, message: impl Into<String>, hint: impl Into<String>) -> Outcome<T> {
+    Err(Trap::Raise(Box::new(Raise { class, message: message.into(), hint: Some(hint.into()) })))
+}
+
+pub(crate) fn corrupt() -> Trap {
+    Trap::Fatal(Box::new(Error::new(crate::error::Kind::State, "state is corrupt")))
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Object {
+    Str(Text),
+    List(Vec<Value>),
+    Tuple(Vec<Value>),
+    Dict(Table),
+    Set(Table),
+    Range {
+        start: i64,
+        stop: i64,
+        step: i64,
+    },
+    Iter {
+        source: Value,
+        at: u64,
+        size: u64,
+    },
+    Function {
+        code: u32,
+        defaults: Vec<Value>,
+        captured: Vec<Value>,
+    },
+    /// A method of a value, or of a type where the receiver is the built-in that makes it.
+    Method {
+        receiver: Value,
+        name: String,
+    },
+    Exception {
+        class: Class,
+        args: Vec<Value>,
+        hint: Option<String>,
+        kind: String,
+        pos: Pos,
+    },
+}
+
+/// A string that knows its length in characters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) n_chars: u64,
+}
+
+impl Object {
+    fn bytes(&self) -> u64 {
+        HEADER_BYTES
+            + match self {
+                Object::Str(text) => text.text.len() as u64,
+                Object::List(items) | Object::Tuple(items) => items.len() as u64 * ITEM_BYTES,
+                Object::Dict(table) | Object::Set(table) => table.slots() as u64 * ENTRY_BYTES,
+                Object::Range { .. } | Object::Iter { .. } => 0,
+                Object::Function { defaults, captured, .. } => (defaults.len() + captured.len()) as u64 * ITEM_BYTES,
+                Object::Method { name, .. } => name.len() as u64,
+                Object::Exception { args, hint, kind, .. } => {
+                    args.len() as u64 * ITEM_BYTES + hint.as_ref().map_or(0, |h| h.len() as u64) + kind.len() as u64
+                }
+            }
+    }
+
+    fn children(&self, mut visit: impl FnMut(Value)) {
+        match self {
+            Object::Str(_) | Object::Range { .. } => {}
+            Object::List(items) | Object::Tuple(items) | Object::Exception { args: items, .. } => {
+                items.iter().copied().for_each(visit);
+            }
+            Object::Dict(table) | Object::Set(table) => table.iter().for_each(|(key, value)| {
+                visit(key);
+                visit(value);
+            }),
+            Object::Iter { source, .. } => visit(*source),
+            Object::Function { defaults, captured, .. } => defaults.iter().chain(captured).copied().for_each(visit),
+            Object::Method { receiver, .. } => visit(*receiver),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Heap {
+    objects: Vec<Option<Object>>,
+    used: u64,
+    /// Collect when `used` reaches this.
+    collect_at: u64,
+    pub(crate) limit: u64,
+    pub(crate) fuel_limit: u64,
+    pub(crate) fuel: Cell<u64>,
+    /// How deep values may nest that are compared, printed or converted.
+    pub(crate) nesting: u32,
+    lowest_free: u32,
+    n_free: u32,
+}
+
+impl Heap {
+    pub(crate) fn new(limits: &Limits) -> Heap {
+        Heap {
+            objects: Vec::new(),
+            used: 0,
+            collect_at: limits.bytes / 2,
+            limit: limits.bytes,
+            fuel_limit: limits.fuel,
+            fuel: Cell::new(0),
+            nesting: limits.nesting,
+            lowest_free: 0,
+            n_free: 0,
+        }
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Charges work: one instruction, or one element handled inside a built-in.
+    #[inline]
+    pub(crate) fn work(&self, n: u64) -> Outcome<()> {
+        let fuel = self.fuel.get().saturating_add(n);
+        if fuel > self.fuel_limit {
+            return Err(self.out_of_fuel(fuel));
+        }
+        self.fuel.set(fuel);
+        Ok(())
+    }
+
+    #[cold]
+    fn out_of_fuel(&self, fuel: u64) -> Trap {
+        self.fuel.set(self.fuel_limit);
+        let error = Error::over("fuel", self.fuel_limit, fuel).with_hint("loop over fewer items");
+        Trap::Fatal(Box::new(error))
+    }
+
+    /// Refuses what would not fit beside all values held; charges nothing.
+    pub(crate) fn would_fit(&self, bytes: u64) -> Outcome<()> {
+        let used = self.used.saturating_add(bytes);
+        if used > self.limit {
+            let error = Error::over("memory", self.limit, used).with_hint("keep fewer or smaller values");
+            return Err(Trap::Fatal(Box::new(error)));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn charge(&mut self, bytes: u64) -> Outcome<()> {
+        self.would_fit(bytes)?;
+        self.used += bytes;
+        Ok(())
+    }
+
+    pub(crate) fn discharge(&mut self, bytes: u64) {
+        self.used = self.used.saturating_sub(bytes);
+    }
+
+    /// Refuses a list of `n` values that would not fit.
+    pub(crate) fn room(&self, n: usize) -> Outcome<()> {
+        self.would_fit((n as u64).saturating_mul(ITEM_BYTES))
+    }
+
+    /// Adds a value to a list under construction, after checking that the list still fits.
+    pub(crate) fn grow(&self, items: &mut Vec<Value>, value: Value) -> Outcome<()> {
+        self.room(items.len() + 1)?;
+        self.work(1)?;
+        items.push(value);
+        Ok(())
+    }
+
+    pub(crate) fn store(&mut self, object: Object) -> Outcome<Value> {
+        self.charge(object.bytes())?;
+        if self.n_free > 0 {
+            let first = self.lowest_free as usize;
+            if let Some(idx) = self.objects.iter().skip(first).position(Option::is_none).map(|i| i + first) {
+                self.objects[idx] = Some(object);
+                self.lowest_free = idx as u32 + 1;
+                self.n_free -= 1;
+                return Ok(Value::Object(Id(idx as u32)));
+            }
+            self.n_free = 0;
+        }
+        let id = u32::try_from(self.objects.len()).map_err(|_| corrupt())?;
+        self.objects.push(Some(object));
+        Ok(Value::Object(Id(id)))
+    }
+
+    pub(crate) fn get(&self, id: Id) -> Outcome<&Object> {
+        self.objects.get(id.0 as usize).and_then(Option::as_ref).ok_or_else(corrupt)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: Id) -> Outcome<&mut Object> {
+        self.objects.get_mut(id.0 as usize).and_then(Option::as_mut).ok_or_else(corrupt)
+    }
+
+    /// The object of a value, where it has one.
+    pub(crate) fn object(&self, value: Value) -> Option<&Object> {
+        match value {
+            Value::Object(id) => self.objects.get(id.0 as usize).and_then(Option::as_ref),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn str(&mut self, text: &str) -> Outcome<Value> {
+        self.would_fit(HEADER_BYTES + text.len() as u64)?;
+        self.work(text.len() as u64 / 64)?;
+        self.string(text.to_owned())
+    }
+
+    /// Stores a string that was built under [`Heap::would_fit`].
+    pub(crate) fn string(&mut self, text: String) -> Outcome<Value> {
+        let n_chars = if text.is_ascii() { text.len() } else { text.chars().count() } as u64;
+        self.store(Object::Str(Text { text, n_chars }))
+    }
+
+    pub(crate) fn list(&mut self, items: Vec<Value>) -> Outcome<Value> {
+        self.store(Object::List(items))
+    }
+
+    pub(crate) fn tuple(&mut self, items: Vec<Value>) -> Outcome<Value> {
+        self.store(Object::Tuple(items))
+    }
+
+    pub(crate) fn text(&self, value: Value) -> Option<&str> {
+        match self.object(value) {
+            Some(Object::Str(text)) => Some(&text.text),
+            _ => None,
+        }
+    }
+
+    /// The items of a list or tuple.
+    pub(crate) fn items(&self, value: Value) -> Option<&[Value]> {
+        match self.object(value) {
+            Some(Object::List(items) | Object::Tuple(items)) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Runs `change` on the items of a list and settles what the list costs; `most` is the number of items that it may add.
+    pub(crate) fn change_list<T>(
+        &mut self,
+        id: Id,
+        most: usize,
+        change: impl FnOnce(&mut Vec<Value>) -> T,
+    ) -> Outcome<T> {
+        self.room(most)?;
+        let Object::List(items) = self.get_mut(id)? else { return Err(corrupt()) };
+        let before = items.len() as u64;
+        let result = change(items);
+        let after = items.len() as u64;
+        if items.capacity() > 4 * items.len() + 16 {
+            items.shrink_to(2 * items.len());
+        }
+        self.discharge(before * ITEM_BYTES);
+        self.used += after * ITEM_BYTES;
+        Ok(result)
+    }
+
+    /// Runs `change` on the table of a dict or set and settles what it costs; it may add one entry.
+    pub(crate) fn change_table<T>(&mut self, id: Id, change: impl FnOnce(&mut Table) -> T) -> Outcome<T> {
+        self.would_fit(ENTRY_BYTES)?;
+        let (Object::Dict(table) | Object::Set(table)) = self.get_mut(id)? else { return Err(corrupt()) };
+        let before = table.slots() as u64;
+        let result = change(table);
+        let after = table.slots() as u64;
+        self.discharge(before * ENTRY_BYTES);
+        self.used += after * ENTRY_BYTES;
+        Ok(result)
+    }
+
+    pub(crate) fn wants_collection(&self) -> bool {
+        self.used >= self.collect_at
+    }
+
+    /// Drops what no root reaches. Work is bounded by the number of objects, which bytes bound.
+    pub(crate) fn collect(&mut self, roots: impl Iterator<Item = Value>) {
+        let mut marked = vec![false; self.objects.len()];
+        let mut pending: Vec<Id> = Vec::new();
+        let visit = |value: Value, marked: &mut Vec<bool>, pending: &mut Vec<Id>| {
+            if let Value::Object(id) = value
+                && let Some(mark) = marked.get_mut(id.0 as usize)
+                && !std::mem::replace(mark, true)
+            {
+                pending.push(id);
+            }
+        };
+        roots.for_each(|value| visit(value, &mut marked, &mut pending));
+        while let Some(id) = pending.pop() {
+            if let Some(Some(object)) = self.objects.get(id.0 as usize) {
+                object.children(|value| visit(value, &mut marked, &mut pending));
+            }
+        }
+        let mut freed = 0;
+        for (slot, marked) in self.objects.iter_mut().zip(&marked) {
+            if !marked && let Some(object) = slot.take() {
+                freed += object.bytes();
+            }
+        }
+        while matches!(self.objects.last(), Some(None)) {
+            self.objects.pop();
+        }
+        self.discharge(freed);
+        self.lowest_free = 0;
+        self.n_free = self.objects.iter().filter(|slot| slot.is_none()).count() as u32;
+        let room = self.limit.saturating_sub(self.used);
+        self.collect_at = self.used + (room / 2).max(self.limit / 32);
+    }
+
+    /// The codes that functions in the heap run.
+    pub(crate) fn codes_in_use(&self) -> impl Iterator<Item = u32> + '_ {
+        self.objects.iter().flatten().filter_map(|object| match object {
+            Object::Function { code, .. } => Some(*code),
+            _ => None,
+        })
+    }
+
+    /// Recounts a decoded heap and rebuilds what is not stored. `base` is what is charged for other things.
+    pub(crate) fn restore(&mut self, base: u64) -> Outcome<()> {
+        let sum: u64 = self.objects.iter().flatten().map(Object::bytes).sum();
+        if self.used != sum.saturating_add(base) || self.used > self.limit {
+            return Err(corrupt());
+        }
+        self.n_free = self.objects.iter().filter(|slot| slot.is_none()).count() as u32;
+        self.lowest_free = self.lowest_free.min(self.objects.len() as u32);
+        Ok(())
+    }
+}
