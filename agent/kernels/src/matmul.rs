@@ -10,7 +10,7 @@ use crate::{Activations, Error, Pool};
 const GEMV_CHUNK_BYTES: usize = 128 * 1024;
 
 /// Bytes of weights below which a decode chunk costs more to share than to do.
-const GEMV_SMALLEST_CHUNK_BYTES: usize = 16 * 1024;
+const GEMV_SMALLEST_CHUNK_BYTES: usize = 32 * 1024;
 
 /// Panels in one chunk of a prefill.
 const GEMM_CHUNK_PANELS: usize = 8;
@@ -58,12 +58,20 @@ pub(crate) fn matmul_by(
     Ok(())
 }
 
+/// As few chunks as the sizes allow, but some for each thread, and as many for each.
 fn chunk_panels(threads: usize, w: &Matrix<'_>, tokens: usize) -> usize {
-    let even = w.panels() / (threads * CHUNKS_PER_THREAD);
-    if tokens > 1 {
-        return even.clamp(1, GEMM_CHUNK_PANELS).next_multiple_of(GEMM_TILE_PANELS);
+    let in_bytes = |bytes: usize| bytes.div_ceil(w.panel_bytes());
+    let (smallest, largest) = if tokens == 1 {
+        (in_bytes(GEMV_SMALLEST_CHUNK_BYTES), in_bytes(GEMV_CHUNK_BYTES))
+    } else {
+        (GEMM_TILE_PANELS, GEMM_CHUNK_PANELS)
+    };
+    let panels = w.panels();
+    if panels <= smallest {
+        return panels;
     }
-    let panel_bytes = w.panel_bytes();
-    let (smallest, largest) = (GEMV_SMALLEST_CHUNK_BYTES.div_ceil(panel_bytes), GEMV_CHUNK_BYTES / panel_bytes);
-    even.clamp(smallest, largest.max(smallest))
+    let wanted = (threads * CHUNKS_PER_THREAD).min(panels / smallest);
+    let chunks = panels.div_ceil(largest).max(wanted).next_multiple_of(threads);
+    let per_chunk = panels.div_ceil(chunks);
+    if tokens == 1 { per_chunk } else { per_chunk.next_multiple_of(GEMM_TILE_PANELS) }
 }

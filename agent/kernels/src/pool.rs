@@ -4,8 +4,9 @@
 //! next chunk below the number owns that chunk; its job can't end before the chunk is reported done, so the job may be
 //! borrowed. A worker that comes late finds nothing to claim, or a chunk of a later job, which is as good.
 //!
-//! Workers spin for some microseconds, yield for some more, then park: an idle pool uses no CPU. The pool pins nothing and
-//! sets no priorities.
+//! Whoever waits spins for some microseconds, then yields its core; a worker parks when a gap is longer than those within a
+//! decode step: an idle pool uses no CPU. On a busy machine the first yield takes that long. The pool pins nothing and sets
+//! no priorities.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -13,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::Error;
 
@@ -22,11 +24,15 @@ pub const MAX_THREADS: usize = 256;
 /// The most chunks of one run: half of the low word, so that late claims can't overflow it.
 pub const MAX_CHUNKS: usize = 1 << 30;
 
-/// Looks at the ticket before a waiting thread yields its core, some ten microseconds.
-const SPINS: u32 = 1_000;
+/// How long a thread keeps its core while it waits: about one chunk of a decode, after which the thread that is waited for
+/// may need the core.
+const SPIN: Duration = Duration::from_micros(10);
 
-/// Yields before a worker parks, some hundred microseconds.
-const YIELDS: u32 = 200;
+/// How long a worker waits before it parks: longer than the serial work between two matmuls of a decode step.
+const AWAKE: Duration = Duration::from_micros(100);
+
+/// Looks between two looks at the clock.
+const LOOKS_PER_CLOCK: u32 = 32;
 
 type Job = dyn Fn(usize, usize) + Sync;
 
@@ -39,15 +45,24 @@ pub struct Pool {
 }
 
 struct Shared {
-    ticket: AtomicU64,
-    done: AtomicUsize,
-    job: UnsafeCell<Option<*const Job>>,
+    claim: Line<Claim>,
+    done: Line<AtomicUsize>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     stop: AtomicBool,
     sleepers: AtomicUsize,
     sleep: Mutex<()>,
     wake: Condvar,
 }
+
+/// What each claim reads: the job comes along with the ticket.
+struct Claim {
+    ticket: AtomicU64,
+    job: UnsafeCell<Option<*const Job>>,
+}
+
+/// Two cache lines, which some CPUs fetch together, for what several cores write.
+#[repr(align(128))]
+struct Line<T>(T);
 
 // SAFETY: `job` is written only while no chunk is live (see `Pool::run`), and read only by owners of a live chunk.
 unsafe impl Sync for Shared {}
@@ -69,9 +84,8 @@ impl Pool {
         Error::check_limit("threads", MAX_THREADS, threads)?;
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
-            ticket: AtomicU64::new(0),
-            done: AtomicUsize::new(0),
-            job: UnsafeCell::new(None),
+            claim: Line(Claim { ticket: AtomicU64::new(0), job: UnsafeCell::new(None) }),
+            done: Line(AtomicUsize::new(0)),
             panic: Mutex::new(None),
             stop: AtomicBool::new(false),
             sleepers: AtomicUsize::new(0),
@@ -117,17 +131,17 @@ impl Pool {
         // SAFETY: only the lifetime changes; the pointer is used only for live chunks, and this call outlives them.
         let job = unsafe { std::mem::transmute::<*const (dyn Fn(usize, usize) + Sync + '_), *const Job>(job) };
         // SAFETY: no chunk is live: the last run ended when all of its chunks were done, and `turn` keeps others out.
-        unsafe { *shared.job.get() = Some(job) };
-        shared.done.store(0, Ordering::Relaxed);
-        shared.ticket.store((chunks as u64) << 32, Ordering::SeqCst);
+        unsafe { *shared.claim.0.job.get() = Some(job) };
+        shared.done.0.store(0, Ordering::Relaxed);
+        shared.claim.0.ticket.store((chunks as u64) << 32, Ordering::SeqCst);
         if shared.sleepers.load(Ordering::SeqCst) > 0 {
             drop(lock(&shared.sleep));
             shared.wake.notify_all();
         }
         shared.claim_all(0);
-        let mut looks = 0;
-        while shared.done.load(Ordering::Acquire) < chunks {
-            pause(&mut looks);
+        let mut waiting = Waiting::default();
+        while shared.done.0.load(Ordering::Acquire) < chunks {
+            waiting.pause();
         }
         let panic = lock(&shared.panic).take();
         drop(turn);
@@ -151,19 +165,19 @@ impl Drop for Pool {
 
 impl Shared {
     fn has_chunk(&self, order: Ordering) -> bool {
-        let ticket = self.ticket.load(order);
+        let ticket = self.claim.0.ticket.load(order);
         (ticket & u64::from(u32::MAX)) < ticket >> 32
     }
 
     fn claim_all(&self, worker: usize) {
-        while self.has_chunk(Ordering::Acquire) {
-            let ticket = self.ticket.fetch_add(1, Ordering::AcqRel);
+        loop {
+            let ticket = self.claim.0.ticket.fetch_add(1, Ordering::AcqRel);
             let (chunks, chunk) = (ticket >> 32, ticket & u64::from(u32::MAX));
             if chunk >= chunks {
                 return;
             }
             // SAFETY: this thread owns a live chunk, so that `job` is set, and is not written until `done` is counted.
-            let job = unsafe { (*self.job.get()).map(|job| &*job) };
+            let job = unsafe { (*self.claim.0.job.get()).map(|job| &*job) };
             IN_CHUNK.set(true);
             let result = catch_unwind(AssertUnwindSafe(|| job.map(|job| job(chunk as usize, worker))));
             IN_CHUNK.set(false);
@@ -176,21 +190,21 @@ impl Shared {
                     std::mem::forget(panic);
                 }
             }
-            self.done.fetch_add(1, Ordering::AcqRel);
+            self.done.0.fetch_add(1, Ordering::AcqRel);
         }
     }
 
     fn work(&self, worker: usize) {
-        let mut looks = 0;
+        let mut waiting = Waiting::default();
         while !self.stop.load(Ordering::Relaxed) {
             if self.has_chunk(Ordering::Acquire) {
                 self.claim_all(worker);
-                looks = 0;
-            } else if looks < SPINS + YIELDS {
-                pause(&mut looks);
+                waiting = Waiting::default();
+            } else if waiting.elapsed < AWAKE {
+                waiting.pause();
             } else {
                 self.park();
-                looks = 0;
+                waiting = Waiting::default();
             }
         }
     }
@@ -207,13 +221,27 @@ impl Shared {
     }
 }
 
-fn pause(looks: &mut u32) {
-    if *looks < SPINS {
-        std::hint::spin_loop();
-    } else {
-        std::thread::yield_now();
+/// One wait of a thread.
+#[derive(Default)]
+struct Waiting {
+    looks: u32,
+    since: Option<Instant>,
+    elapsed: Duration,
+}
+
+impl Waiting {
+    /// Lets a moment pass.
+    fn pause(&mut self) {
+        if self.elapsed < SPIN {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
+        self.looks = self.looks.wrapping_add(1);
+        if self.elapsed >= SPIN || self.looks.is_multiple_of(LOOKS_PER_CLOCK) {
+            self.elapsed = self.since.get_or_insert_with(Instant::now).elapsed();
+        }
     }
-    *looks = looks.saturating_add(1);
 }
 
 /// None of these mutexes guards anything that a panic could leave half done.
