@@ -119,8 +119,11 @@ impl Conversation {
         Ok(())
     }
 
-    /// The logits after the last token.
-    pub(crate) fn logits(&mut self) -> Result<&[f32]> {
+    /// The logits after the last token, one a row of the vocabulary; evaluates what is not yet evaluated.
+    ///
+    /// # Errors
+    /// `Argument` for an empty conversation, `Runtime`.
+    pub fn logits(&mut self) -> Result<&[f32]> {
         if self.tokens.is_empty() {
             return Err(Error::new(ErrorKind::Argument, "nothing to continue: the conversation is empty"));
         }

@@ -17,7 +17,7 @@ use tract_onnx::tract_hir::prelude::Framework;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{Architecture, shorten};
 use crate::ops::{Embed, KvAttention, MoteOp, QMatMul, SwiGlu};
-use crate::weights::Weights;
+use crate::weights::{Weight, Weights};
 
 /// 512 layers of some 12 nodes.
 const MAX_NODES: usize = 8192;
@@ -116,8 +116,8 @@ impl<'a> Reader<'a> {
 
     fn node(&mut self, node: &NodeProto, name: &str, inputs: &[OutletId]) -> TractResult<OutletId> {
         let op = match (node.domain.as_str(), node.op_type.as_str()) {
-            (MOTE_DOMAIN, "Embed") => MoteOp::new(Embed { weight: self.weights.get(&weight_name(node)?)?.clone() }),
-            (MOTE_DOMAIN, "QMatMul") => MoteOp::new(QMatMul { weight: self.weights.get(&weight_name(node)?)?.clone() }),
+            (MOTE_DOMAIN, "Embed") => MoteOp::new(Embed { weight: self.matrix(node)? }),
+            (MOTE_DOMAIN, "QMatMul") => MoteOp::new(QMatMul { weight: self.matrix(node)? }),
             (MOTE_DOMAIN, "SwiGlu") => MoteOp::new(SwiGlu { ffn: self.row_width(inputs[0])? / 2 }),
             (MOTE_DOMAIN, "KvAttention") => MoteOp::new(self.attention(node)?),
             ("" | "ai.onnx", standard) => return self.standard(node, standard, name, inputs),
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         ensure!(!std::mem::replace(seen, true), "layer is there twice: {layer}");
         let norm = |attribute: &str| -> TractResult<Option<Vec<f32>>> {
             let Some(weight) = node.get_attr_opt::<String>(attribute)? else { return Ok(None) };
-            let values = self.weights.get(&weight)?.vector()?;
+            let values = self.weights.get(&weight).and_then(Weight::vector).map_err(without_hint)?;
             ensure!(values.len() == a.head_dim, "{attribute} is not as long as a head: {}", values.len());
             Ok(Some(values))
         };
@@ -198,6 +198,13 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// The packed matrix that the node names.
+    fn matrix(&self, node: &NodeProto) -> TractResult<Weight> {
+        let weight = self.weights.get(&node.get_attr::<String>("weight")?).map_err(without_hint)?;
+        weight.matrix().map_err(without_hint)?;
+        Ok(weight.clone())
+    }
+
     /// Elements of a row of a matrix of f32.
     fn row_width(&self, outlet: OutletId) -> TractResult<usize> {
         let fact = self.model.outlet_fact(outlet)?;
@@ -206,8 +213,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn weight_name(node: &NodeProto) -> TractResult<String> {
-    node.get_attr("weight")
+/// The reader's own error carries the hint.
+fn without_hint(e: Error) -> TractError {
+    format_err!("{}", e.message())
 }
 
 /// A vector of finite floats that is stored in the file itself.
