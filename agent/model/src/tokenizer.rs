@@ -35,6 +35,8 @@ impl Tokenizer {
         let error = |e: &dyn std::fmt::Display| {
             Error::bundle(ErrorKind::Tokenizer, format!("tokenizer.json cannot be read: {e}"))
         };
+        // The library panics inside text that is no JSON or nests too deeply, so that is found first.
+        serde_json::from_slice::<serde_json::Value>(&json).map_err(|e| error(&e))?;
         let mut tokenizer = tokenizers::Tokenizer::from_bytes(json).map_err(|e| error(&e))?;
         tokenizer.with_padding(None).with_truncation(None).map_err(|e| error(&e))?;
         let vocabulary = Vocabulary::new(&tokenizer, manifest.architecture.vocab)?;

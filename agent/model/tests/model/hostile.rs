@@ -283,16 +283,14 @@ fn a_graph_that_does_not_hold_is_refused() {
     check(
         &graph("weight\"\nl0.gate_up", "weight\"\nl7.gate_up"),
         &expect![[r#"
-        model.onnx: node QMatMul l0.gate_up.out: weights.bin: index: no such tensor: l7.gate_up
-        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH
-        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]],
+            model.onnx: node QMatMul l0.gate_up.out: weights.bin: index: no such tensor: l7.gate_up
+            hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]],
     );
     check(
         &graph("weight\"\u{4}l0.o", "weight\"\u{4}embd"),
         &expect![[r#"
-        model.onnx: node QMatMul l0.o.out: weights.bin: index: no such tensor: embd
-        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH
-        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]],
+            model.onnx: node QMatMul l0.o.out: weights.bin: index: no such tensor: embd
+            hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]],
     );
     check(
         &graph("l0.attended", "l0.attendee"),
