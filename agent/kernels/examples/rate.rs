@@ -15,7 +15,7 @@ use mote_kernels::{
 const LARGE_BYTES: usize = 1 << 29;
 
 /// Time for one figure; the best of its repeats counts.
-const TIME: Duration = Duration::from_millis(700);
+const TIME: Duration = Duration::from_millis(250);
 
 /// Chunk of the streaming read.
 const READ_CHUNK: usize = 128 * 1024;

@@ -8,7 +8,7 @@ use crate::activations::{Activations, GroupScale};
 use crate::format::{GROUP, Kind, Matrix, PANEL};
 
 /// How far ahead of the group in work the weights are asked for, in bytes.
-const PREFETCH_BYTES: usize = 4096;
+const PREFETCH_BYTES: usize = 8192;
 
 const LINE_BYTES: usize = 64;
 
