@@ -122,6 +122,14 @@ def _write_files(checkpoint: Checkpoint, folder: Path, layers: str, prompt_style
             f"the tokenizer has more tokens than the embedding: {checkpoint.tokenizer.get_vocab_size()}, {arch.vocab}",
             "tokenizer and weights don't belong together",
         )
+    special = checkpoint.special
+    outside = [
+        token for token in (special.bos, special.eos, special.pad, *special.ends) if token is not None and token >= arch.vocab
+    ]
+    if outside:
+        raise bad_input(
+            f"a special token is outside the vocabulary: {outside[0]}", "tokenizer and weights don't belong together"
+        )
     plan = _plan(checkpoint, layers)
     progress = Progress("packing", sum(part.rows * part.cols for _, parts, _ in plan for part in parts))
     with open(folder / "weights.bin", "wb") as file:

@@ -74,6 +74,20 @@ class Metadata:
             raise bad_input(f"metadata is missing: {key}", "the file is not a complete language model; fetch another")
         return found
 
+    def number(self, key: str, default: float) -> float:
+        """A number."""
+        found = self.get(key, default)
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise bad_input(f"metadata is not a number: {key}", "the file is damaged; fetch it again")
+        return float(found)
+
+    def token(self, key: str) -> int | None:
+        """A token's id, if the file names one."""
+        found = self.get(key)
+        if found is not None and type(found) is not int:
+            raise bad_input(f"metadata is not a token's id: {key}", "the file is damaged; fetch it again")
+        return found
+
     def count(self, key: str, default: int | None = None) -> int:
         """A single whole number; some files state one a layer, which a bundle cannot hold."""
         found = self.need(key) if default is None else self.get(key, default)
@@ -121,7 +135,7 @@ def open_gguf(path: Path, tokenizer_file: Path | None = None) -> Checkpoint:
         return gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32).reshape(-1)
 
     template = meta.get("tokenizer.chat_template")
-    bos = meta.get("tokenizer.ggml.bos_token_id")
+    bos = meta.token("tokenizer.ggml.bos_token_id")
     default_bos = bos is not None and meta.get("tokenizer.ggml.pre") == "llama-bpe"
     return Checkpoint(
         name=bundle_name(path.stem),
@@ -132,9 +146,9 @@ def open_gguf(path: Path, tokenizer_file: Path | None = None) -> Checkpoint:
         tokenizer=tokenizer,
         special=Special(
             bos=bos,
-            eos=meta.get("tokenizer.ggml.eos_token_id"),
-            pad=meta.get("tokenizer.ggml.padding_token_id"),
-            ends=tuple(t for t in (meta.get("tokenizer.ggml.eot_token_id"),) if t is not None),
+            eos=meta.token("tokenizer.ggml.eos_token_id"),
+            pad=meta.token("tokenizer.ggml.padding_token_id"),
+            ends=tuple(t for t in (meta.token("tokenizer.ggml.eot_token_id"),) if t is not None),
         ),
         add_bos=bool(meta.get("tokenizer.ggml.add_bos_token", default_bos)),
         chat_template=template if isinstance(template, str) else None,
@@ -175,8 +189,8 @@ def _architecture(meta: Metadata, tensors: dict[str, gguf.ReaderTensor]) -> Arch
         head_dim=head_dim,
         ffn=meta.count(f"{family}.feed_forward_length"),
         vocab=int(embed.shape[-1]),
-        rope_theta=float(meta.get(f"{family}.rope.freq_base", 10000.0)),
-        norm_eps=_shortest(float(meta.need(f"{family}.attention.layer_norm_rms_epsilon"))),
+        rope_theta=meta.number(f"{family}.rope.freq_base", 10000.0),
+        norm_eps=_shortest(meta.number(f"{family}.attention.layer_norm_rms_epsilon", 0.0)),
         tied_embeddings="output.weight" not in tensors,
         qk_norm=family == "qwen3",
     )

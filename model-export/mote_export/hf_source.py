@@ -116,10 +116,13 @@ def _architecture(config: dict[str, object]) -> Architecture:
         value = config.get(key)
         if value is not None and value != required:
             raise unsupported(f"the graph doesn't implement this field: {key} = {value}", "choose a checkpoint without it")
-    other_layers = set(config.get("layer_types") or ["full_attention"]) - {"full_attention"}
+    layer_types = config.get("layer_types") or []
+    other_layers = (
+        [kind for kind in layer_types if kind != "full_attention"] if isinstance(layer_types, list) else [layer_types]
+    )
     if other_layers:
         raise unsupported(
-            f"the graph doesn't implement this field: layer_types = {sorted(other_layers)[0]}",
+            f"the graph doesn't implement this field: layer_types = {other_layers[0]}",
             "every layer must be full_attention",
         )
 

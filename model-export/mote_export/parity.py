@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("bundle", type=Path, nargs="?", default=default, metavar="BUNDLE", help="(the default of $MOTE_HOME)")
     parser.add_argument("--mote", type=Path, required=True, metavar="BINARY")
     parser.add_argument("--tokens", type=int, default=64, help="tokens a prompt (%(default)s)")
-    parser.add_argument("--jitters", type=int, default=1, help="noisy runs a prompt, to measure the bound (%(default)s)")
+    parser.add_argument("--jitters", type=int, default=2, help="noisy runs a prompt, to measure the bound (%(default)s)")
     parser.add_argument(
         "--expected", type=Path, metavar="FILE", help="what mote_export.expected wrote, in place of running the reference"
     )

@@ -66,6 +66,8 @@ def from_gguf(meta: Metadata) -> Tokenizer:
     if pre not in PRE_TOKENIZERS:
         raise unsupported(f"unknown split: tokenizer.ggml.pre = {pre}", f"known: {', '.join(PRE_TOKENIZERS)}; {OWN_FILE}")
     tokens, merges, types = (meta.need(f"tokenizer.ggml.{key}") for key in ("tokens", "merges", "token_type"))
+    if not all(isinstance(found, list) for found in (tokens, merges, types)):
+        raise bad_input("tokens, merges and token_type are not lists", "the file is damaged; fetch it again")
     if len(types) != len(tokens):
         raise bad_input(f"token_type and tokens differ in length: {len(types)}, {len(tokens)}", "fetch the file again")
     vocab = {token: token_id for token_id, token in enumerate(tokens)}

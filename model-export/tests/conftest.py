@@ -1,11 +1,8 @@
 """Shared fixtures: tiny checkpoints in both forms. `--real` adds the tests that need the default model in the cache."""
 
-import os
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import pytest  # noqa: E402
+import pytest
 from checkpoints import write_gguf
 
 from mote_export.fetch import NAMED, default_cache
