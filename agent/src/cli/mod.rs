@@ -7,6 +7,7 @@ mod interrupt;
 mod model;
 mod out;
 mod progress;
+mod queue;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,9 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Check what this machine has and lacks, with what mends it
     Doctor,
+    /// Look at what was recorded
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
 }
 
 /// What every command gets.
@@ -85,5 +89,6 @@ fn run(command: Command, globals: &Globals) -> Result<u8> {
         Command::Model(command) => model::run(command, globals),
         Command::Bench(arguments) => bench::run(&arguments, globals),
         Command::Doctor => doctor::run(globals),
+        Command::Queue(command) => queue::run(&command, globals),
     }
 }

@@ -14,7 +14,7 @@ mod queue;
 mod quota;
 mod record;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verify;
 mod writer;
 

@@ -60,7 +60,7 @@ fn as_text<S: Serializer>(id: &TrajectoryId, serializer: S) -> std::result::Resu
 }
 
 /// How many there are of what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
     /// Trajectories that are being written.
     pub open: u64,
@@ -224,9 +224,10 @@ impl Queue {
             return Ok(newest);
         }
         let prefix = text.to_ascii_uppercase();
-        let found: Vec<TrajectoryId> = ids.into_iter().filter(|id| id.to_string().starts_with(&prefix)).collect();
+        let fits = |id: &TrajectoryId| !prefix.is_empty() && id.to_string().starts_with(&prefix);
+        let found: Vec<TrajectoryId> = ids.into_iter().filter(fits).collect();
         match found[..] {
-            [id] if !text.is_empty() => Ok(id),
+            [id] => Ok(id),
             [] => Err(Error::new(ErrorKind::Failed, format!("no such trajectory: {text}"))
                 .with_hint("`mote queue list` shows them; `last` is the newest")),
             _ => {

@@ -4,4 +4,5 @@
 
 mod doctor;
 mod program;
+mod queue;
 mod usage;

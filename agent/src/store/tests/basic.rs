@@ -66,8 +66,8 @@ fn ids_are_found_by_their_beginning() {
           hint: run a task: mote run ".."
         Failed: id fits 2 trajectories: 0
           hint: give more of it: 09144GJ289144GJ289144GJ289, 081040G2081040G2081040G208
-        Failed: id fits 3 trajectories: 
-          hint: give more of it: 68S34CHJ68S34CHJ68S34CHJ68, 09144GJ289144GJ289144GJ289, 081040G2081040G2081040G208
+        Failed: no such trajectory: 
+          hint: `mote queue list` shows them; `last` is the newest
         Failed: no such trajectory: XYZ
           hint: `mote queue list` shows them; `last` is the newest
         Failed: no such trajectory: ü

@@ -12,7 +12,7 @@ use mote_trajectory::{
 use super::*;
 
 /// The records of the trajectory that is kept for format version 1.
-fn sample() -> Vec<Record> {
+pub(crate) fn sample() -> Vec<Record> {
     let unhex = |line: &str| -> Vec<u8> {
         (0..line.len()).step_by(2).map(|at| u8::from_str_radix(&line[at..at + 2], 16).unwrap()).collect()
     };
