@@ -16,7 +16,7 @@ pub(super) fn read(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Erro
     let (start, n_wanted) = (arguments.count("start")?, arguments.count("lines")?);
     let mut lines = Lines::open(&resolve(call, path), path)?;
     let (mut text, mut n_lines, mut line_no, mut truncated) = (String::new(), 0, 0, false);
-    let mut bytes_left = call.max_text_bytes().saturating_mul(2);
+    let mut bytes_left = call.max_body_bytes();
     while let Some(line) = lines.next(call)? {
         line_no += 1;
         if line_no < start {

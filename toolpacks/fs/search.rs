@@ -40,9 +40,9 @@ pub(super) fn search(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Er
         found.lines(call, &regex, Lines::open(&place, path)?, path)?;
     }
     let (count, truncated) = (found.rows.len(), truncated || found.full);
-    let (matches, text) = found
-        .rows
-        .finish(|| format!("{} in {path} does not occur in {}", shorten(pattern, 100), counted(found.n_files, "file")));
+    let (matches, text) = found.rows.finish(|| {
+        format!("no line with {} in {path}, searched {}", shorten(pattern, 100), counted(found.n_files, "file"))
+    });
     let mut result = json!({
         "pattern": pattern, "count": count, "matches": matches, "files_searched": found.n_files,
         "truncated": truncated, "text": text,

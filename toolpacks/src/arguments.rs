@@ -46,6 +46,10 @@ impl Arguments {
         Ok(Self(values))
     }
 
+    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key)
+    }
+
     pub(crate) fn str(&self, key: &str) -> Result<&str, Error> {
         self.opt_str(key).ok_or_else(|| missing(key))
     }

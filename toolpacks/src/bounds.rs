@@ -55,7 +55,6 @@ pub(crate) struct Rows {
     lines: String,
     max_items: usize,
     bytes_left: usize,
-    text_left: usize,
     truncated: bool,
 }
 
@@ -65,29 +64,24 @@ impl Rows {
             items: Vec::new(),
             lines: String::new(),
             max_items: max_items.min(call.context.limits.max_entries),
-            bytes_left: call.max_text_bytes(),
-            text_left: call.max_text_bytes(),
+            bytes_left: call.max_body_bytes(),
             truncated: false,
         }
     }
 
     /// Adds one item and its line; `false` when it does not fit and no further one will.
     pub(crate) fn push(&mut self, item: Value, line: &str) -> bool {
-        let bytes = json_bytes(&item).saturating_add(1);
+        let bytes = json_bytes(&item).saturating_add(1).saturating_add(json_bytes(&line));
         if self.truncated || self.items.len() >= self.max_items || bytes > self.bytes_left {
             self.truncated = true;
             return false;
         }
         self.bytes_left -= bytes;
-        self.items.push(item);
-        let (line, cut) = fit(line, self.text_left.saturating_sub(2));
-        if !line.is_empty() && !cut {
-            if !self.lines.is_empty() {
-                self.lines.push('\n');
-            }
-            self.lines.push_str(line);
-            self.text_left -= json_bytes(&line).min(self.text_left);
+        if !self.items.is_empty() {
+            self.lines.push('\n');
         }
+        self.items.push(item);
+        self.lines.push_str(line);
         true
     }
 
@@ -110,7 +104,7 @@ impl Rows {
 pub(crate) fn human_size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {
-        return format!("{bytes} bytes");
+        return counted(bytes as usize, "byte");
     }
     let mut size = bytes as f64 / 1000.0;
     let mut unit = 0;

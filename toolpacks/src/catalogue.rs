@@ -9,9 +9,14 @@ use std::sync::OnceLock;
 type Run = fn(&str, &Arguments, &Call<'_>) -> Result<Value, Error>;
 
 /// Every built-in pack: its manifest and its code.
-const BUILTIN: [(&str, Run); 2] = [
+const BUILTIN: [(&str, Run); 7] = [
     (include_str!("../fs/toolpack.toml"), crate::fs::call),
+    (include_str!("../system/toolpack.toml"), crate::system::call),
     (include_str!("../time/toolpack.toml"), crate::time::call),
+    (include_str!("../math/toolpack.toml"), crate::math::call),
+    (include_str!("../text/toolpack.toml"), crate::text::call),
+    (include_str!("../data/toolpack.toml"), crate::data::call),
+    (include_str!("../notes/toolpack.toml"), crate::notes::call),
 ];
 
 /// The built-in packs, parsed once for the life of the process.

@@ -79,9 +79,9 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// Bytes which a text inside a result may take as JSON: a list and a text fit into one result together.
-    pub(crate) fn max_text_bytes(&self) -> usize {
-        self.context.limits.max_result_bytes.saturating_sub(RESULT_FRAME_BYTES) / 3
+    /// Bytes of JSON which the list and the text of a result may take together.
+    pub(crate) fn max_body_bytes(&self) -> usize {
+        self.context.limits.max_result_bytes.saturating_sub(RESULT_FRAME_BYTES)
     }
 }
 

@@ -45,11 +45,23 @@ pub(crate) fn open(path: &Path, shown: &str) -> Result<File, Error> {
     Ok(file)
 }
 
+/// The whole of a file of at most `max_bytes`.
+pub(crate) fn read_whole(call: &Call<'_>, path: &str, max_bytes: u64) -> Result<Vec<u8>, Error> {
+    let file = open(&resolve(call, path), path)?;
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|e| Error::io("read", path, &e))?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(Error::limit("file size in bytes", max_bytes, bytes.len() as u64));
+    }
+    Ok(bytes)
+}
+
 /// The lines of a text file or of a given text.
 pub(crate) struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     bytes_read: u64,
+    n_line_ends: usize,
     shown: String,
 }
 
@@ -75,8 +87,30 @@ impl<R: Read> Lines<R> {
             reader: BufReader::with_capacity(64 << 10, reader),
             line: Vec::new(),
             bytes_read: 0,
+            n_line_ends: 0,
             shown: shown.into(),
         }
+    }
+
+    /// The same lines behind a pointer, so that a file and a text are of one type.
+    pub(crate) fn boxed<'a>(self) -> Lines<Box<dyn Read + 'a>>
+    where
+        R: 'a,
+    {
+        let buffered = std::io::Cursor::new(self.reader.buffer().to_vec());
+        let reader: Box<dyn Read + 'a> = Box::new(buffered.chain(self.reader.into_inner()));
+        Lines {
+            reader: BufReader::with_capacity(64 << 10, reader),
+            line: self.line,
+            bytes_read: 0,
+            n_line_ends: 0,
+            shown: self.shown,
+        }
+    }
+
+    /// Line ends read so far: one less than lines when the last has none.
+    pub(crate) fn n_line_ends(&self) -> usize {
+        self.n_line_ends
     }
 
     /// Bytes read so far.
@@ -100,6 +134,7 @@ impl<R: Read> Lines<R> {
                 None => (chunk, chunk.len()),
             };
             ended = used > part.len();
+            self.n_line_ends += usize::from(ended);
             let room = MAX_LINE_BYTES - self.line.len().min(MAX_LINE_BYTES);
             self.line.extend_from_slice(&part[..part.len().min(room)]);
             self.reader.consume(used);

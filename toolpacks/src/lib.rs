@@ -25,8 +25,18 @@ mod catalogue;
 mod files;
 mod matcher;
 
+#[path = "../data/mod.rs"]
+mod data;
 #[path = "../fs/mod.rs"]
 mod fs;
+#[path = "../math/mod.rs"]
+mod math;
+#[path = "../notes/mod.rs"]
+mod notes;
+#[path = "../system/mod.rs"]
+mod system;
+#[path = "../text/mod.rs"]
+mod text;
 #[path = "../time/mod.rs"]
 mod time;
 

@@ -25,7 +25,7 @@ pub(crate) fn compile(pattern: &str, is_regex: bool, any_case: bool) -> Result<R
         .build()
         .map_err(|e| {
             let reason = e.to_string();
-            let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").trim_end_matches('.');
             Error::invalid(format!("regular expression is not valid ({reason}): {pattern}"))
                 .with_hint("leave regex out to look for plain text")
         })

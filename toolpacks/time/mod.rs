@@ -48,11 +48,11 @@ fn convert(arguments: &Arguments) -> Result<Value, Error> {
         (arguments.str("time")?, Zone::find(arguments.str("from_zone")?)?, Zone::find(arguments.str("to_zone")?)?);
     let start = Moment::parse(given, &from.zone)?.zoned;
     let end = start.with_time_zone(to.zone.clone());
-    let (from_city, to_city) = (from.city.as_ref().unwrap_or(&from.name), to.city.as_ref().unwrap_or(&to.name));
+    let (from_place, to_place) = (from.place(), to.place());
     Ok(json!({
-        "time": clock(&end), "date": date(&end), "weekday": weekday(end.weekday()), "zone": to.name, "city": to_city,
+        "time": clock(&end), "date": date(&end), "weekday": weekday(end.weekday()), "zone": to.name, "city": to.city.as_deref().unwrap_or(&to.name),
         "iso": iso(&end),
-        "text": format!("{} in {from_city} is {} on {} in {to_city}", clock(&start), clock(&end), long_date(&end)),
+        "text": format!("{} {from_place} is {} on {} {to_place}", clock(&start), clock(&end), long_date(&end)),
     }))
 }
 

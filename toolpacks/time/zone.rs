@@ -95,9 +95,19 @@ pub(super) struct Zone {
     pub(super) name: String,
     /// The city as people write it; `None` for the local zone and for offsets.
     pub(super) city: Option<String>,
+    is_local: bool,
 }
 
 impl Zone {
+    /// `in Berlin`, `local time`, `UTC+2`.
+    pub(super) fn place(&self) -> String {
+        match &self.city {
+            Some(city) => format!("in {city}"),
+            None if self.is_local => "local time".to_owned(),
+            None => self.name.clone(),
+        }
+    }
+
     /// `local`, an IANA name in any case, a city or country, `UTC+2` or `+02:00`.
     pub(super) fn find(asked: &str) -> Result<Self, Error> {
         let asked = asked.trim();
@@ -107,19 +117,19 @@ impl Zone {
         if asked.is_empty() || asked.eq_ignore_ascii_case("local") || asked.eq_ignore_ascii_case("here") {
             let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
             let name = zone.iana_name().unwrap_or("local").to_owned();
-            return Ok(Self { zone, name, city: None });
+            return Ok(Self { zone, name, city: None, is_local: true });
         }
         if let Some(offset) = offset(asked) {
-            return Ok(Self { zone: TimeZone::fixed(offset), name: asked.to_uppercase(), city: None });
+            return Ok(Self { zone: TimeZone::fixed(offset), name: asked.to_uppercase(), city: None, is_local: false });
         }
         let spoken = spoken(asked);
         if let Some(place) = places().get(&spoken).or_else(|| places().get(spoken.split(',').next()?.trim())) {
             let city = place.city.clone().unwrap_or_else(|| titled(&spoken));
-            return Ok(Self { zone: load(&place.zone)?, name: place.zone.clone(), city: Some(city) });
+            return Ok(Self { zone: load(&place.zone)?, name: place.zone.clone(), city: Some(city), is_local: false });
         }
         if let Ok(zone) = load(asked) {
             let name = zone.iana_name().unwrap_or(asked).to_owned();
-            return Ok(Self { city: Some(city_of(&name)), name, zone });
+            return Ok(Self { city: Some(city_of(&name)), name, zone, is_local: false });
         }
         Err(unknown(asked, &spoken))
     }
