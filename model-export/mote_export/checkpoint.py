@@ -93,6 +93,6 @@ def check_names(found: set[str], expected: set[str], source_name: Callable[[str]
 
 
 def bundle_name(stem: str) -> str:
-    """A file or folder name as a bundle's name: lower case, words joined by hyphens."""
-    words = "".join(c if c.isalnum() or c == "_" else " " for c in stem.lower()).split()
-    return "-".join(words) or "model"
+    """A file or folder name as a bundle's name: lower case, words of ASCII joined by hyphens."""
+    words = "".join(c if c.isascii() and (c.isalnum() or c == "_") else " " for c in stem.lower()).split()
+    return "-".join(words).strip("_-") or "model"

@@ -4,8 +4,9 @@ Activations are rounded to i8 before every matmul, so a difference in the last b
 integer by one, and the layers behind it carry that on. How far such differences reach is measured, not guessed: the
 reference runs again over the same tokens with every matmul moved by rounding noise (`Jittered`). `bound` is SAFETY
 times the largest change of the distance between the two best logits; a token whose margin is above it must be the
-same everywhere. `logit_bound` is SAFETY times the largest change of any first logit, and `same_tokens` the fraction of
-tokens that the noise left alone.
+same everywhere. `logit_bound` is SAFETY times the largest change of any first logit; `same_tokens` is
+the fraction of tokens that the noise left alone, and `logprob_noise` the root mean square by which it moved a token's
+log-probability.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from .errors import ExportError
-from .reference import Exact, Jittered, Model, Weights, divergence, generate
+from .reference import Exact, Greedy, Jittered, Model, Weights, divergence, generate, log_softmax
 
 PROMPTS = (
     "Task: What time is it in Tokyo?\nProgram: t = time.now(zone=",
@@ -35,17 +36,27 @@ def expect(folder: Path, n_tokens: int = 64, n_jitters: int = 8) -> dict[str, ob
     prompts: list[dict[str, object]] = []
     margin_change = logit_change = 0.0
     same: list[np.ndarray] = []
+    logprob_changes: list[np.ndarray] = []
     for number, text in enumerate(PROMPTS, 1):
         ids = model.tokenizer.encode(text, add_special_tokens=False).ids
-        tokens, margins, first = generate(model, ids, n_tokens, f"reference, prompt {number} of {len(PROMPTS)}:")
+        found = generate(model, ids, n_tokens, f"reference, prompt {number} of {len(PROMPTS)}:")
+        steps = np.arange(n_tokens)
         for seed in range(n_jitters):
-            moved = replay(model, ids, tokens, Jittered(model.weights.reader, seed))
-            logit_change = max(logit_change, float(np.abs(moved[0] - first).max()))
-            margin_change = max(margin_change, _margin_change(moved, tokens, margins))
-            same.append(moved.argmax(axis=1) == tokens)
-        prompts.append({"ids": ids, "tokens": tokens, "margins": margins, "first_logits": first.tolist()})
+            moved = replay(model, ids, found.tokens, Jittered(model.weights.reader, seed))
+            logit_change = max(logit_change, float(np.abs(moved[0] - found.first_logits).max()))
+            margin_change = max(margin_change, _margin_change(moved, found))
+            same.append(moved.argmax(axis=1) == found.tokens)
+            logprob_changes.append(log_softmax(moved)[steps, found.tokens] - found.logprobs)
+        prompt = {"ids": ids, "tokens": found.tokens, "margins": found.margins, "logprobs": found.logprobs}
+        prompts.append(prompt | {"first_logits": found.first_logits.tolist()})
     bounds = {"bound": SAFETY * margin_change, "logit_bound": SAFETY * logit_change}
-    return {"prompts": prompts, **bounds, "same_tokens": float(np.concatenate(same).mean())}
+    noise = {"same_tokens": float(np.concatenate(same).mean()), "logprob_noise": rms(np.concatenate(logprob_changes))}
+    return {"prompts": prompts, **bounds, **noise}
+
+
+def rms(values: np.ndarray) -> float:
+    """The root of the mean square."""
+    return float(np.sqrt(np.square(values).mean()))
 
 
 def replay(model: Model, ids: list[int], tokens: list[int], weights: Weights, round_kv: bool = True) -> np.ndarray:
@@ -62,12 +73,12 @@ def compare_f32(model: Model, expected: dict[str, object], weights: Weights | No
     return divergence(np.concatenate(quantized), np.concatenate(exact))
 
 
-def _margin_change(moved: np.ndarray, tokens: list[int], margins: list[float]) -> float:
-    steps = np.arange(len(tokens))
-    best = moved[steps, tokens]
+def _margin_change(moved: np.ndarray, found: Greedy) -> float:
+    steps = np.arange(len(found.tokens))
+    best = moved[steps, found.tokens]
     others = moved.copy()
-    others[steps, tokens] = -np.inf
-    return float(np.abs(best - others.max(axis=1) - margins).max())
+    others[steps, found.tokens] = -np.inf
+    return float(np.abs(best - others.max(axis=1) - found.margins).max())
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,8 +12,10 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from .errors import ExportError, bad_input
-from .expected import PROMPTS, compare_f32, expect
+from .expected import PROMPTS, compare_f32, expect, rms
 from .open import open_checkpoint
 from .reference import Model, Source
 
@@ -23,10 +25,13 @@ RUN_LIMIT_S = 600
 SAME_TOKENS_SLACK = 0.05
 """How far the fraction of equal tokens may lie below what rounding noise alone gives."""
 
+LOGPROB_FACTOR = 3.0
+"""How far log-probabilities may be moved beyond what noise does; in a small model a moved integer is a rare event."""
 
-def mote_tokens(mote: Path, bundle: Path, ids: list[int], n_tokens: int) -> list[int]:
-    """Greedy tokens of the runtime after `ids`; fewer than asked for if it stopped at a stop token."""
-    command = [str(mote), "model", "generate", "--model", str(bundle), "--json", "--ids", "--greedy"]
+
+def mote_tokens(mote: Path, bundle: Path, ids: list[int], n_tokens: int) -> tuple[list[int], list[float]]:
+    """Greedy tokens of the runtime after `ids` and their log-probabilities; fewer if it stopped at a stop token."""
+    command = [str(mote), "model", "generate", "--model", str(bundle.resolve()), "--json", "--logprobs", "--temperature", "0"]
     command += ["--max-tokens", str(n_tokens), "--raw-ids", ",".join(map(str, ids))]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT_S, check=False)
@@ -40,10 +45,10 @@ def mote_tokens(mote: Path, bundle: Path, ids: list[int], n_tokens: int) -> list
             "mismatch", f"mote failed with exit code {run.returncode}: {run.stderr.strip()}", f"run it by hand: {shown}"
         )
     try:
-        tokens = json.loads(run.stdout.strip().splitlines()[-1])["tokens"]
+        found = json.loads(run.stdout.strip().splitlines()[-1])
+        return found["tokens"], found["logprobs"]
     except (ValueError, IndexError, KeyError, TypeError) as cause:
         raise ExportError("mismatch", f"mote printed no tokens: {run.stdout[:200]!r}", f"run it by hand: {shown}") from cause
-    return tokens
 
 
 @dataclass
@@ -53,6 +58,8 @@ class Result:
     compared: int = 0
     same: int = 0
     near_ties: int = 0
+    widest_flip: float = 0.0
+    logprob_changes: list[float] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
 
@@ -63,13 +70,15 @@ def compare(mote: Path, bundle: Path, prompt: dict[str, object], bound: float, s
     result = Result(near_ties=sum(margin <= bound for margin in margins[:end]))
     while result.compared < end:
         start = result.compared
-        found = mote_tokens(mote, bundle, prompt["ids"] + tokens[:start], end - start)
+        found, logprobs = mote_tokens(mote, bundle, prompt["ids"] + tokens[:start], end - start)
         for i in range(start, end):
             token = found[i - start] if i - start < len(found) else None
             result.compared += 1
             if token == tokens[i]:
                 result.same += 1
+                result.logprob_changes.append(logprobs[i - start] - prompt["logprobs"][i])
                 continue
+            result.widest_flip = max(result.widest_flip, margins[i])
             if margins[i] > bound:
                 result.faults.append(
                     f"token {i}: mote chose {token}, the reference {tokens[i]} by {margins[i]:.3f} > {bound:.3f}"
@@ -78,15 +87,25 @@ def compare(mote: Path, bundle: Path, prompt: dict[str, object], bound: float, s
     return result
 
 
+def default_bundle() -> Path:
+    """The bundle that mote takes by default: `bundles/default` in MOTE_HOME names it."""
+    home = os.environ.get("MOTE_HOME")
+    if not home:
+        raise bad_input("no bundle given, and MOTE_HOME is not set", "give the bundle's folder")
+    bundles = Path(home) / "bundles"
+    try:
+        return bundles / (bundles / "default").read_text(encoding="utf-8").strip()
+    except OSError as cause:
+        raise bad_input(f"no default bundle in {bundles} ({cause.strerror})", "import one: make model") from cause
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
-    home = os.environ.get("MOTE_HOME")
     parser = argparse.ArgumentParser(
         prog="python -m mote_export.parity",
         description="Check that mote decodes a bundle as the independent numpy reference does. Minutes for 135M weights.",
     )
-    default = Path(home) / "bundles" / "default" if home else None
-    parser.add_argument("bundle", type=Path, nargs="?", default=default, metavar="BUNDLE", help="(the default of $MOTE_HOME)")
+    parser.add_argument("bundle", type=Path, nargs="?", metavar="BUNDLE", help="a folder (the default bundle in $MOTE_HOME)")
     parser.add_argument("--mote", type=Path, required=True, metavar="BINARY")
     parser.add_argument("--tokens", type=int, default=64, help="tokens a prompt (%(default)s)")
     parser.add_argument("--jitters", type=int, default=2, help="noisy runs a prompt, to measure the bound (%(default)s)")
@@ -95,9 +114,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--source", type=Path, metavar="CHECKPOINT", help="take f32 weights from here, not from the bundle")
     options = parser.parse_args(arguments)
-    if options.bundle is None:
-        parser.error("BUNDLE is needed, as MOTE_HOME is not set")
     try:
+        options.bundle = options.bundle or default_bundle()
         return _run(options)
     except ExportError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -118,7 +136,12 @@ def _run(options: argparse.Namespace) -> int:
             print(f"    {fault}")
     compared = sum(result.compared for result in results)
     same = sum(result.same for result in results) / max(compared, 1)
+    changes = np.array([change for result in results for change in result.logprob_changes])
+    moved, noise = rms(changes), expected["logprob_noise"]
+    widest = max(result.widest_flip for result in results)
     print(f"the same tokens: {same:.1%} (rounding noise alone: {expected['same_tokens']:.1%})")
+    print(f"the widest tie decided otherwise: {widest:.2g}")
+    print(f"log-probabilities differ by {moved:.2g} root mean square (rounding noise alone: {noise:.2g})")
     found = compare_f32(model, expected, Source(open_checkpoint(options.source)) if options.source else None)
     print(
         f"reference against f32: KL {found['mean_kl']:.2g} mean, {found['max_kl']:.2g} largest; logits differ by "
@@ -131,6 +154,9 @@ def _run(options: argparse.Namespace) -> int:
         return 1
     if same < expected["same_tokens"] - SAME_TOKENS_SLACK:
         print(f"parity FAILED: fewer tokens are the same than noise explains: {same:.1%}")
+        return 1
+    if moved > LOGPROB_FACTOR * noise:
+        print(f"parity FAILED: log-probabilities differ by more than noise explains: {moved:.2g}")
         return 1
     print("parity holds")
     return 0

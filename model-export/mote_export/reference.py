@@ -7,6 +7,7 @@ is not made for speed.
 import argparse
 import json
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -209,27 +210,43 @@ def rope(x: np.ndarray, positions: np.ndarray, theta: float) -> np.ndarray:
     return np.concatenate([low * cos - high * sin, high * cos + low * sin], axis=2)
 
 
-def generate(model: Model, ids: list[int], n_tokens: int, label: str = "decoding") -> tuple[list[int], list[float], np.ndarray]:
-    """Greedy tokens after `ids`, the distance between the two best logits at each, and the first step's logits."""
-    progress = Progress(label, n_tokens)
-    model.reset()
-    logits = first = model.forward(ids)[0]
-    tokens, margins = [], []
-    while True:
+@dataclass
+class Greedy:
+    """Greedy tokens, and at each the distance of the two best logits and the token's log-probability."""
+
+    tokens: list[int] = field(default_factory=list)
+    margins: list[float] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    first_logits: np.ndarray | None = None
+
+    def add(self, logits: np.ndarray) -> int:
+        """Chooses the next token."""
         token = int(logits.argmax())
         runner_up, best = np.partition(logits, -2)[-2:]
-        tokens.append(token)
-        margins.append(float(best - runner_up))
+        self.tokens.append(token)
+        self.margins.append(float(best - runner_up))
+        self.logprobs.append(float(log_softmax(logits[None])[0, token]))
+        return token
+
+
+def generate(model: Model, ids: list[int], n_tokens: int, label: str = "decoding") -> Greedy:
+    """`n_tokens` greedy tokens after `ids`, past every stop token."""
+    model.reset()
+    found = Greedy()
+    logits = found.first_logits = model.forward(ids)[0]
+    progress = Progress(label, n_tokens)
+    for step in range(n_tokens):
+        token = found.add(logits)
         progress.advance(1)
-        if len(tokens) == n_tokens:
-            progress.finish()
-            return tokens, margins, first
-        logits = model.forward([token])[0]
+        if step + 1 < n_tokens:
+            logits = model.forward([token])[0]
+    progress.finish()
+    return found
 
 
 def divergence(logits: np.ndarray, exact: np.ndarray) -> dict[str, float]:
     """How far `logits` [steps, vocab] are from `exact`: differences, KL(exact || logits) in nats, equal best tokens."""
-    p, q = (_log_softmax(x.astype(np.float64)) for x in (exact, logits))
+    p, q = log_softmax(exact), log_softmax(logits)
     kl = (np.exp(p) * (p - q)).sum(axis=1)
     return {
         "max_logit_difference": float(np.abs(logits - exact).max()),
@@ -240,8 +257,10 @@ def divergence(logits: np.ndarray, exact: np.ndarray) -> dict[str, float]:
     }
 
 
-def _log_softmax(x: np.ndarray) -> np.ndarray:
-    x = x - x.max(axis=1, keepdims=True)
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Log-probabilities of rows of logits, in f64."""
+    x = logits.astype(np.float64)
+    x -= x.max(axis=1, keepdims=True)
     return x - np.log(np.exp(x).sum(axis=1, keepdims=True))
 
 
@@ -286,8 +305,10 @@ def _run(options: argparse.Namespace) -> dict[str, object]:
     vocab = model.manifest["architecture"]["vocab"]
     if not ids or min(ids) < 0 or max(ids) >= vocab or options.tokens < 1:
         raise bad_input(f"the prompt needs ids in 0..{vocab}, and --tokens at least 1: {ids[:8]}", "see --help")
-    tokens, margins, _ = generate(model, ids, options.tokens)
-    result: dict[str, object] = {"ids": ids, "tokens": tokens, "margins": margins, "text": model.tokenizer.decode(tokens)}
+    found = generate(model, ids, options.tokens)
+    tokens = found.tokens
+    result: dict[str, object] = {"ids": ids, "tokens": tokens, "margins": found.margins, "logprobs": found.logprobs}
+    result["text"] = model.tokenizer.decode(tokens)
     exact: dict[str, Weights] = {}
     if options.f32:
         exact["f32"] = Exact(model.weights.reader)

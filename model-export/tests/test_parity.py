@@ -26,7 +26,9 @@ for number, prompt in enumerate(json.loads(pathlib.Path({str(BUNDLE / "expected.
     if whole[:len(ids)] == ids and len(ids) >= len(prompt["ids"]):
         if number == fault["prompt"]:
             whole[len(prompt["ids"]) + fault["token"]] = 499
-        print(json.dumps({{"tokens": whole[len(ids):len(ids) + int(arguments["--max-tokens"])]}}))
+        first, last = len(ids), len(ids) + int(arguments["--max-tokens"])
+        logprobs = [value - fault.get("shift", 0) for value in prompt["ids"] + prompt["logprobs"]]
+        print(json.dumps({{"tokens": whole[first:last], "logprobs": logprobs[first:last]}}))
 """)
     script.chmod(0o755)
     return script
@@ -63,6 +65,12 @@ def test_a_clear_difference_fails(stand_in: Path, capsys: pytest.CaptureFixture)
     code, out = run(stand_in, {"prompt": 1, "token": token}, capsys)
     assert (code, out.splitlines()[-1]) == (1, "parity FAILED: 1 tokens differ beyond the bound"), out
     assert f"token {token}: mote chose 499" in out
+
+
+def test_shifted_probabilities_fail(stand_in: Path, capsys: pytest.CaptureFixture) -> None:
+    code, out = run(stand_in, {"prompt": -1, "token": 0, "shift": 0.5}, capsys)
+    assert code == 1
+    assert out.splitlines()[-1] == "parity FAILED: log-probabilities differ by more than noise explains: 0.5"
 
 
 def test_a_missing_binary_is_named(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
