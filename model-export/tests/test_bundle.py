@@ -107,6 +107,9 @@ def test_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["name"], manifest["prompt_style"]) == ("mine", "completion")
     assert main([str(folder), "--out", str(out)]) == 5
-    assert capsys.readouterr().err == f"reading {folder}\nerror: already exists: {out}\nhint: choose another --out, or pass --replace\n"
+    assert (
+        capsys.readouterr().err
+        == f"reading {folder}\nerror: already exists: {out}\nhint: choose another --out, or pass --replace\n"
+    )
     assert main([str(tmp_path / "nothing"), "--out", str(tmp_path / "x")]) == 2
     assert f"error: no such file or folder: {tmp_path / 'nothing'}\nhint: give a .gguf file" in capsys.readouterr().err

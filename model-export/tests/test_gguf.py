@@ -1,6 +1,7 @@
 """GGUF files: exact weights, the rope permutation, and refusals."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import gguf
 import numpy as np
@@ -9,7 +10,7 @@ from checkpoints import forward, gguf_name, read, write_gguf
 
 from mote_export.bundle import write_bundle
 from mote_export.errors import ExportError
-from mote_export.gguf_source import _block, open_gguf
+from mote_export.gguf_source import _block, _matrix, open_gguf
 from mote_export.reference import Exact, Model
 from mote_export.unpack import WeightsReader
 
@@ -62,6 +63,18 @@ def test_forward_equals_the_file_rotated_as_stored(gguf_file: Path, folder: Path
     expected = forward(config, {name: stored[gguf_name(name)] for name in weights}, IDS, pairs=config["model_type"] == "llama")
     model = Model(bundle, Exact(WeightsReader(bundle / "weights.bin")), round_kv=False)
     np.testing.assert_allclose(model.forward(IDS, every=True), expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("kind", ["Q4_K", "Q6_K", "Q5_1", "BF16"])
+def test_other_types_are_dequantized_row_by_row(kind: str) -> None:
+    stored_as = gguf.GGMLQuantizationType[kind]
+    block, size = gguf.GGML_QUANT_SIZES[stored_as]
+    data = np.random.default_rng(0).integers(0, 60, (6, 512 // block * size), np.uint8)
+    tensor = SimpleNamespace(name="t", shape=np.array([512, 6]), tensor_type=stored_as, data=data)
+    matrix = _matrix(tensor)
+    wanted = np.array([4, 1])
+    assert (matrix.native, matrix.stored) == (None, kind)
+    np.testing.assert_array_equal(matrix.f32(wanted), gguf.dequantize(data, stored_as)[wanted])
 
 
 def test_mixed_types_are_fused_without_loss(folder: Path, tmp_path: Path) -> None:
