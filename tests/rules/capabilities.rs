@@ -22,7 +22,7 @@ fn unsafe_lives_in_kernels_the_memory_map_and_os() {
 
 #[test]
 fn sql_lives_in_the_store_and_the_data_pack() {
-    only_in(&["agent/src/store", "toolpacks/src/data", "toolpacks/src/data.rs"], "SQL", |source| {
+    only_in(&["agent/src/store", "toolpacks/data"], "SQL", |source| {
         source.names("rusqlite")
     });
 }

@@ -1,3 +1,5 @@
+//! `data`: tables, values, queries; nothing writes.
+
 use crate::fixture::Fixture;
 use expect_test::{Expect, expect};
 use mote_toolpacks::ErrorKind;

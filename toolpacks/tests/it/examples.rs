@@ -1,31 +1,113 @@
-//! Every worked example names only tools and parameters that exist.
+//! Every worked example compiles, runs against the real tools and answers; every documented result has the real one's keys.
 
-use mote_toolpacks::builtin;
-use regex::Regex;
-use std::collections::HashMap;
+use crate::fixture::Fixture;
+use crate::system::MACHINE;
+use expect_test::expect_file;
+use mote_script::{CallError, Limits, Signature, Step, Vm, compile};
+use mote_toolpacks::{Pack, builtin, call};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+const MAX_CALLS: usize = 10;
+
+struct Run {
+    answer: String,
+    results: Vec<(String, Value)>,
+}
+
+fn signatures(packs: &[Pack]) -> Vec<Signature> {
+    let of = |pack: &Pack| {
+        let signature = |tool: &mote_toolpacks::Tool| {
+            Signature::from_json_schema(&pack.name, &tool.name, &tool.description, &tool.parameters).unwrap()
+        };
+        pack.tools.iter().map(signature).collect::<Vec<_>>()
+    };
+    packs.iter().flat_map(of).collect()
+}
+
+fn run(program: &str, fixture: &Fixture, signatures: &[Signature]) -> Result<Run, String> {
+    let limits = Limits::default();
+    let mut vm = Vm::new(limits);
+    let compiled = compile(program, &limits).map_err(|e| e.report(program))?;
+    let mut step = vm.start(compiled, signatures);
+    let mut results = Vec::new();
+    for _ in 0..MAX_CALLS {
+        let asked = match step {
+            Step::Call(asked) if asked.tool == "answer" => {
+                let answer =
+                    asked.arguments["x"].as_str().map_or_else(|| asked.arguments["x"].to_string(), str::to_owned);
+                return Ok(Run { answer, results });
+            }
+            Step::Call(asked) => asked,
+            Step::Done => return Err("ended without an answer".to_owned()),
+            Step::Failed(e) => return Err(e.report(program)),
+        };
+        let result = fixture.with_context(|context| call(&asked.server, &asked.tool, &asked.arguments, context));
+        if let Ok(result) = &result {
+            results.push((format!("{}.{}", asked.server, asked.tool), result.clone()));
+        }
+        step = vm.resume(result.map_err(|e| CallError { kind: format!("{:?}", e.kind()), message: e.to_string() }));
+    }
+    Err("too many calls".to_owned())
+}
 
 #[test]
-fn examples_name_only_what_exists() {
+fn every_example_answers() {
     let packs = builtin().unwrap();
-    let tools: HashMap<String, Vec<String>> = packs
-        .iter()
-        .flat_map(|pack| pack.tools.iter().map(move |tool| (pack, tool)))
-        .map(|(pack, tool)| {
-            let parameters = tool.parameters["properties"].as_object().unwrap().keys().cloned().collect();
-            (format!("{}.{}", pack.name, tool.name), parameters)
-        })
-        .collect();
-    let call = Regex::new(r"\b([a-z_]+\.[a-z_]+)\(([^()]*)\)").unwrap();
-    let keyword = Regex::new(r"([a-z_]+)=").unwrap();
-    let strings = Regex::new(r#""[^"]*""#).unwrap();
-    for example in packs.iter().flat_map(|pack| &pack.tools).flat_map(|tool| &tool.examples) {
-        let program = strings.replace_all(&example.program, "\"\"");
-        for found in call.captures_iter(&program) {
-            let parameters = tools.get(&found[1]).unwrap_or_else(|| panic!("no such tool: {}", &found[1]));
-            for named in keyword.captures_iter(&found[2]) {
-                assert!(parameters.contains(&named[1].to_owned()), "{}: {}", &found[1], &named[1]);
-            }
+    let signatures = signatures(&packs);
+    let fixture = Fixture::machine(MACHINE);
+    let mut answers = String::new();
+    for (pack, tool) in packs.iter().flat_map(|pack| pack.tools.iter().map(move |tool| (pack, tool))) {
+        for example in &tool.examples {
+            let found = run(&example.program, &fixture, &signatures);
+            let found = found.unwrap_or_else(|e| panic!("{}.{}: {}\n{e}", pack.name, tool.name, example.task));
+            assert!(!found.answer.is_empty() && !found.answer.contains("None"), "{}: {}", example.task, found.answer);
+            let moves_on = matches!(
+                (pack.name.as_str(), tool.name.as_str()),
+                ("time", "now" | "add" | "difference" | "convert")
+                    | ("system", "disk" | "disks" | "uptime")
+                    | ("fs", "stat")
+            );
+            let answer = if moves_on { "(differs from day to day and machine to machine)" } else { &found.answer };
+            answers += &format!("{}\n  {}\n", example.task, answer.replace('\n', "\n  "));
         }
-        assert!(example.program.contains("answer("), "{}", example.program);
+    }
+    expect_file!["examples.txt"].assert_eq(&answers);
+}
+
+#[test]
+fn documented_results_have_the_keys_of_real_ones() {
+    let packs = builtin().unwrap();
+    let signatures = signatures(&packs);
+    let fixture = Fixture::machine(MACHINE);
+    let mut real: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for example in packs.iter().flat_map(|pack| &pack.tools).flat_map(|tool| &tool.examples) {
+        for (tool, result) in run(&example.program, &fixture, &signatures).unwrap_or_else(|e| panic!("{e}")).results {
+            real.entry(tool).or_default().push(result);
+        }
+    }
+    for (pack, tool) in packs.iter().flat_map(|pack| pack.tools.iter().map(move |tool| (pack, tool))) {
+        let name = format!("{}.{}", pack.name, tool.name);
+        let documented = shape(tool.result.as_ref().unwrap());
+        let real: Vec<String> = real[&name].iter().map(shape).collect();
+        assert!(
+            real.contains(&documented),
+            "{name}\n documented {documented}\n real       {}",
+            real.join("\n            ")
+        );
+    }
+}
+
+/// Keys and the shapes behind them, all kinds of plain values alike, a list as its first item.
+fn shape(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let fields = |map: &Map<String, Value>| {
+                map.iter().map(|(key, value)| format!("{key}: {}", shape(value))).collect::<Vec<_>>()
+            };
+            format!("{{{}}}", fields(map).join(", "))
+        }
+        Value::Array(items) => format!("[{}]", items.first().map_or(String::new(), shape)),
+        _ => "_".to_owned(),
     }
 }

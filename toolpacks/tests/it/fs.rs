@@ -1,3 +1,5 @@
+//! `fs`: listing, reading, searching, writing; special files, links and names that are no UTF-8.
+
 use crate::fixture::Fixture;
 use expect_test::{Expect, expect};
 use mote_toolpacks::ErrorKind;

@@ -1,3 +1,5 @@
+//! `math`: expressions, units and statistics against snapshots and integer arithmetic.
+
 use crate::fixture::Fixture;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! `notes`: remembering and forgetting.
+
 use crate::fixture::Fixture;
 use expect_test::expect;
 

@@ -1,11 +1,14 @@
+//! `system`: a simulated machine, a bare one, and this one.
+
 use crate::fixture::Fixture;
 use expect_test::expect;
 
-const MACHINE: &[(&str, &str)] = &[
+pub(crate) const MACHINE: &[(&str, &str)] = &[
     (
         "proc/meminfo",
         "MemTotal:        4000000 kB\nMemFree:          500000 kB\nMemAvailable:    2500000 kB\nBuffers: 1 kB\nCached: 1 kB\nSwapCached: 0 kB\nActive: 1 kB\nInactive: 1 kB\nSwapTotal: 1000 kB\nSwapFree: 400 kB\nDirty: 0 kB\nWriteback: 0 kB\nMapped: 0 kB\nSlab: 0 kB\nCommitted_AS: 0 kB\nVmallocTotal: 0 kB\nVmallocUsed: 0 kB\nVmallocChunk: 0 kB\nPageTables: 0 kB\nSReclaimable: 0 kB\nSUnreclaim: 0 kB\nAnonPages: 0 kB\n",
     ),
+    ("proc/self/mounts", "proc /proc proc rw 0 0\n/dev/mmcblk0p2 / ext4 rw 0 0\n/dev/mmcblk0p2 /again ext4 rw 0 0\n"),
     ("proc/loadavg", "0.50 0.40 0.30 1/93 512\n"),
     ("proc/uptime", "273600.50 1000000.00\n"),
     ("proc/cpuinfo", "processor\t: 0\nmodel name\t: Test CPU\n\nprocessor\t: 1\nmodel name\t: Test CPU\n"),
@@ -49,7 +52,6 @@ fn reads_a_simulated_machine() {
         ("system.journal", r#"{"source": "kernel"}"#),
         ("system.journal", r#"{"source": "kernel", "contains": "link"}"#),
         ("system.disk", r#"{"path": "nowhere"}"#),
-        ("system.disks", "{}"),
     ];
     let said = Fixture::machine(MACHINE).transcript(&calls);
     expect![[r#"
@@ -85,10 +87,10 @@ fn reads_a_simulated_machine() {
         system.disk {"path": "nowhere"}
           error: no such file or folder: nowhere
           hint: list the folder first with fs.list(path=..)
-        system.disks {}
-          no disk is mounted here; ask with system.disk(path="/")
     "#]]
     .assert_eq(&said.replace(std::env::consts::ARCH, "ARCH"));
+    let disks = Fixture::machine(MACHINE).call("system.disks", "{}").unwrap();
+    assert_eq!((&disks["count"], &disks["disks"][0]["device"]), (&1.into(), &"/dev/mmcblk0p2".into()));
     let uptime = Fixture::machine(MACHINE).call("system.uptime", "{}").unwrap();
     assert_eq!(uptime["uptime"], "3 days 4 hours");
 }
@@ -102,10 +104,11 @@ fn says_what_a_bare_machine_lacks() {
         ("system.network", "{}"),
         ("system.temperature", "{}"),
         ("system.processes", "{}"),
+        ("system.disks", "{}"),
         ("system.journal", "{}"),
     ];
     let mut said = Fixture::machine(&[]).transcript(&calls);
-    said += &Fixture::machine(&[("var/log/journal/x/system.journal", "LPKSHHRH")]).transcript(&calls[6..]);
+    said += &Fixture::machine(&[("var/log/journal/x/system.journal", "LPKSHHRH")]).transcript(&calls[7..]);
     said += &Fixture::machine(&[("proc/meminfo", "MemTotal: many kB"), ("proc/loadavg", "")]).transcript(&calls[..2]);
     expect![[r#"
         system.memory {}
@@ -120,6 +123,8 @@ fn says_what_a_bare_machine_lacks() {
           error: this machine shows no temperature sensor
         system.processes {}
           error: this machine does not have: /proc
+        system.disks {}
+          no disk is mounted here; ask with system.disk(path="/")
         system.journal {}
           error: this machine has no log that can be read
         system.journal {}

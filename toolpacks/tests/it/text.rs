@@ -1,3 +1,5 @@
+//! `text`: lines, words, parts and differences.
+
 use crate::fixture::Fixture;
 use expect_test::{Expect, expect};
 

@@ -1,3 +1,5 @@
+//! `time`: zones as people write them, and the calendar.
+
 use crate::fixture::Fixture;
 use expect_test::expect;
 use serde_json::Value;
