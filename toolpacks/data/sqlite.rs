@@ -120,12 +120,12 @@ fn run(call: &Call<'_>, connection: Connection, query: &str, mut take: impl FnMu
         let worker = scope.spawn(move || read(&connection, query, |sent| sender.send(sent).is_ok()));
         let ended = loop {
             if let Err(e) = call.check() {
-                break Some(e);
+                break Some(Err(e));
             }
             match receiver.recv_timeout(POLL) {
                 Ok(sent) => {
                     if !take(sent) {
-                        break None;
+                        break Some(Ok(()));
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => break None,
@@ -138,10 +138,7 @@ fn run(call: &Call<'_>, connection: Connection, query: &str, mut take: impl FnMu
             std::thread::sleep(Duration::from_millis(1));
         }
         let read = worker.join().unwrap_or_else(|_| Err(Error::new(ErrorKind::Io, "the query's thread ended badly")));
-        match ended {
-            Some(e) => Err(e),
-            None => read,
-        }
+        ended.unwrap_or(read)
     })
 }
 

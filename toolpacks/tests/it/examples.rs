@@ -107,7 +107,7 @@ fn shape(value: &Value) -> String {
             };
             format!("{{{}}}", fields(map).join(", "))
         }
-        Value::Array(items) => format!("[{}]", items.first().map_or(String::new(), shape)),
+        Value::Array(items) => format!("[{}]", items.first().map_or("_".to_owned(), shape)),
         _ => "_".to_owned(),
     }
 }
