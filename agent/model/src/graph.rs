@@ -88,6 +88,8 @@ impl<'a> Reader<'a> {
     fn inputs(&mut self, graph: &'a GraphProto) -> TractResult<()> {
         let names: Vec<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
         ensure!(names == ["ids", "rows"], "inputs should be ids and rows: {}", shorten(&names.join(" ")));
+        // Known to hold a row, additions of rows take tract's fast path.
+        self.model.symbols.add_assertion("S >= 1")?;
         for (name, symbol) in names.into_iter().zip(["S", "R"]) {
             let length = self.model.symbols.sym(symbol).to_dim();
             let outlet = self.model.add_source(name, i64::fact([length]))?;

@@ -88,6 +88,15 @@ impl Model {
         cache_bytes(&self.bundle().manifest().architecture, self.context())
     }
 
+    /// Writes the embedding of a token, `architecture.hidden` floats.
+    ///
+    /// # Errors
+    /// `Argument` for an id outside the vocabulary or a slice of another length.
+    pub fn embedding(&self, token: u32, out: &mut [f32]) -> Result<()> {
+        let matrix = self.bundle().weights.get("embed")?.matrix()?;
+        matrix.row_to_f32(token as usize, out).map_err(|e| Error::new(ErrorKind::Argument, format!("embedding: {e}")))
+    }
+
     /// An empty conversation with a KV cache of its own.
     ///
     /// # Errors

@@ -32,16 +32,22 @@ pub(crate) struct Choice {
     pub(crate) logprob: f32,
 }
 
-/// First try at how many candidates top-p looks at; doubled while their mass does not suffice.
+/// First try at how many candidates top-p sorts; doubled while their weight does not suffice.
 const TOP_P_FIRST: usize = 64;
 
-/// The random sequence of a completion and buffers that are kept between tokens.
+/// The random sequence of a completion and a buffer that is kept between tokens.
 pub(crate) struct Sampler {
     sampling: Sampling,
     random: SplitMix64,
-    /// (logit, id) of what the mask allows, later of what is still a candidate.
-    candidates: Vec<(f32, u32)>,
-    weights: Vec<f32>,
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Clone, Copy)]
+struct Candidate {
+    token: u32,
+    logit: f32,
+    /// Probability relative to the likeliest candidate's.
+    weight: f32,
 }
 
 impl Sampler {
@@ -54,99 +60,104 @@ impl Sampler {
         ];
         match checks.iter().find(|(_, holds, _)| !holds) {
             Some((message, _, value)) => Err(Error::new(ErrorKind::Argument, format!("sampling: {message}: {value}"))),
-            None => Ok(Sampler { sampling, random: SplitMix64(seed), candidates: Vec::new(), weights: Vec::new() }),
+            None => Ok(Sampler { sampling, random: SplitMix64(seed), candidates: Vec::new() }),
         }
     }
 
     /// Draws from the tokens of `mask` (a bit each, from the lowest of the first word; all tokens if there is none).
     pub(crate) fn choose(&mut self, logits: &[f32], mask: Option<&[u32]>) -> Result<Choice> {
-        let max = self.gather(logits, mask)?;
-        let divisor = if self.sampling.temperature > 0.0 { self.sampling.temperature } else { 1.0 };
-        self.weights.clear();
-        self.weights.extend(self.candidates.iter().map(|(logit, _)| ((logit - max) / divisor).exp()));
-        let total: f32 = self.weights.iter().sum();
-        let (logit, token) = if self.sampling.temperature > 0.0 { self.draw() } else { self.first_of(max) };
-        Ok(Choice { token, logprob: (logit - max) / divisor - total.ln() })
+        self.gather(logits, mask);
+        let likeliest = self.likeliest()?;
+        let is_greedy = self.sampling.temperature == 0.0;
+        let divisor = if is_greedy { 1.0 } else { self.sampling.temperature };
+        for candidate in &mut self.candidates {
+            candidate.weight = ((candidate.logit - likeliest.logit) / divisor).exp();
+        }
+        let log_total = total_weight(&self.candidates).ln();
+        let chosen = if is_greedy { likeliest } else { self.draw(likeliest) };
+        Ok(Choice { token: chosen.token, logprob: (chosen.logit - likeliest.logit) / divisor - log_total })
     }
 
-    /// Fills `candidates` in order of id and gives the largest logit.
-    fn gather(&mut self, logits: &[f32], mask: Option<&[u32]>) -> Result<f32> {
+    /// Takes what the mask allows, in order of ids.
+    fn gather(&mut self, logits: &[f32], mask: Option<&[u32]>) {
+        let candidate = |(token, &logit)| Candidate { token, logit, weight: 0.0 };
         self.candidates.clear();
-        match mask {
-            None => self.candidates.extend(logits.iter().copied().zip(0..)),
-            Some(words) => {
-                for (word_idx, &word) in words.iter().enumerate() {
-                    let mut rest = word;
-                    while rest != 0 {
-                        let id = word_idx as u32 * 32 + rest.trailing_zeros();
-                        rest &= rest - 1;
-                        if let Some(&logit) = logits.get(id as usize) {
-                            self.candidates.push((logit, id));
-                        }
-                    }
-                }
+        let Some(words) = mask else {
+            self.candidates.extend((0..).zip(logits).map(candidate));
+            return;
+        };
+        for (&word, first) in words.iter().zip((0..).step_by(32)) {
+            let mut rest = word;
+            while rest != 0 {
+                let token = first + rest.trailing_zeros();
+                rest &= rest - 1;
+                self.candidates.extend(logits.get(token as usize).map(|logit| candidate((token, logit))));
             }
         }
-        if let Some((logit, id)) = self.candidates.iter().find(|(logit, _)| !logit.is_finite()) {
-            let message = format!("the logit of token {id} is not finite: {logit}");
-            return Err(Error::new(ErrorKind::Runtime, message).hint("check the bundle with: mote model verify"));
+    }
+
+    fn likeliest(&self) -> Result<Candidate> {
+        let mut likeliest: Option<Candidate> = None;
+        for &candidate in &self.candidates {
+            if !candidate.logit.is_finite() {
+                return Err(not_finite(candidate.token, candidate.logit));
+            }
+            if likeliest.is_none_or(|likeliest| candidate.logit > likeliest.logit) {
+                likeliest = Some(candidate);
+            }
         }
-        let max = self.candidates.iter().map(|(logit, _)| *logit).reduce(f32::max);
-        max.ok_or_else(|| Error::new(ErrorKind::Runtime, "no token is allowed"))
+        likeliest.ok_or_else(|| Error::new(ErrorKind::Runtime, "no token is allowed"))
     }
 
-    fn first_of(&self, max: f32) -> (f32, u32) {
-        self.candidates.iter().copied().find(|(logit, _)| *logit == max).unwrap_or((max, 0))
-    }
-
-    /// Draws from `candidates` with `weights`, which are relative to the likeliest candidate.
-    fn draw(&mut self) -> (f32, u32) {
-        let mut pairs: Vec<(f32, (f32, u32))> =
-            self.weights.iter().copied().zip(self.candidates.iter().copied()).collect();
+    fn draw(&mut self, likeliest: Candidate) -> Candidate {
         if self.sampling.min_p > 0.0 {
-            pairs.retain(|(weight, _)| *weight >= self.sampling.min_p);
+            self.candidates.retain(|candidate| candidate.weight >= self.sampling.min_p);
         }
         if self.sampling.top_p < 1.0 {
-            keep_top_p(&mut pairs, self.sampling.top_p);
+            keep_top_p(&mut self.candidates, self.sampling.top_p);
         }
-        let total: f32 = pairs.iter().map(|(weight, _)| weight).sum();
-        let mut rest = self.random.unit() * total;
-        for (weight, candidate) in &pairs {
-            rest -= weight;
+        let mut rest = self.random.unit() * total_weight(&self.candidates);
+        for candidate in &self.candidates {
+            rest -= candidate.weight;
             if rest < 0.0 {
                 return *candidate;
             }
         }
-        let likeliest = pairs.iter().max_by(|a, b| a.0.total_cmp(&b.0));
-        likeliest.map_or((0.0, 0), |(_, candidate)| *candidate)
+        likeliest
     }
 }
 
+fn total_weight(candidates: &[Candidate]) -> f32 {
+    candidates.iter().map(|candidate| candidate.weight).sum()
+}
+
 /// Leaves the fewest likeliest candidates whose weights reach `top_p` of the whole; at least one.
-fn keep_top_p(pairs: &mut Vec<(f32, (f32, u32))>, top_p: f32) {
-    let by_weight = |a: &(f32, (f32, u32)), b: &(f32, (f32, u32))| b.0.total_cmp(&a.0).then(a.1.1.cmp(&b.1.1));
-    let target = top_p * pairs.iter().map(|(weight, _)| weight).sum::<f32>();
+fn keep_top_p(candidates: &mut Vec<Candidate>, top_p: f32) {
+    let likelier = |a: &Candidate, b: &Candidate| b.weight.total_cmp(&a.weight).then(a.token.cmp(&b.token));
+    let target = top_p * total_weight(candidates);
     let mut n_sorted = TOP_P_FIRST;
     loop {
-        let n = n_sorted.min(pairs.len());
-        if n < pairs.len() {
-            pairs.select_nth_unstable_by(n - 1, by_weight);
+        n_sorted = n_sorted.min(candidates.len());
+        if n_sorted < candidates.len() {
+            candidates.select_nth_unstable_by(n_sorted - 1, likelier);
         }
-        pairs[..n].sort_unstable_by(by_weight);
-        let mut mass = 0.0;
-        let reached = pairs[..n].iter().position(|(weight, _)| {
-            mass += weight;
-            mass >= target
+        candidates[..n_sorted].sort_unstable_by(likelier);
+        let mut reached = 0.0;
+        let last = candidates[..n_sorted].iter().position(|candidate| {
+            reached += candidate.weight;
+            reached >= target
         });
-        if let Some(last) = reached {
-            pairs.truncate(last + 1);
-            return;
-        }
-        if n == pairs.len() {
+        if last.is_some() || n_sorted == candidates.len() {
+            candidates.truncate(last.map_or(n_sorted, |last| last + 1));
             return;
         }
         n_sorted *= 2;
     }
+}
+
+fn not_finite(token: u32, logit: f32) -> Error {
+    Error::new(ErrorKind::Runtime, format!("the logit of token {token} is not finite: {logit}"))
+        .hint("check the bundle with: mote model verify")
 }
 
 /// Log-probability of one token under all logits at a temperature, without any mask.
@@ -156,10 +167,7 @@ pub(crate) fn free_logprob(logits: &[f32], token: u32, temperature: f32) -> Resu
     let total: f32 = logits.iter().map(|logit| ((logit - max) / divisor).exp()).sum();
     let logit = logits.get(token as usize).copied().unwrap_or(f32::NAN);
     let logprob = (logit - max) / divisor - total.ln();
-    match logprob.is_finite() {
-        true => Ok(logprob),
-        false => Err(Error::new(ErrorKind::Runtime, format!("the logit of token {token} is not finite: {logit}"))),
-    }
+    if logprob.is_finite() { Ok(logprob) } else { Err(not_finite(token, logit)) }
 }
 
 /// Sebastiano Vigna's SplitMix64: one word of state, every seed is good.
@@ -177,5 +185,98 @@ impl SplitMix64 {
     /// Uniform in [0, 1), of 24 bits.
     fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1 << 24) as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn choose(sampling: Sampling, logits: &[f32], mask: Option<&[u32]>) -> Result<Choice> {
+        Sampler::new(sampling)?.choose(logits, mask)
+    }
+
+    fn sampling() -> impl Strategy<Value = Sampling> {
+        let temperature = prop_oneof![Just(0.0f32), 0.05f32..4.0];
+        (temperature, 0.01f32..=1.0, 0.0f32..=1.0, any::<u64>())
+            .prop_map(|(temperature, top_p, min_p, seed)| Sampling { temperature, top_p, min_p, seed })
+    }
+
+    /// Logits of a few values, so that there are ties.
+    fn logits() -> impl Strategy<Value = Vec<f32>> {
+        prop_oneof![
+            prop::collection::vec(-20.0f32..20.0, 1..400),
+            prop::collection::vec((-3i8..3).prop_map(f32::from), 1..400)
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_choice_is_allowed_likely_enough_and_repeatable(
+            sampling in sampling(), logits in logits(), words in prop::collection::vec(any::<u32>(), 13),
+        ) {
+            let allowed = |token: u32| words[token as usize / 32] >> (token % 32) & 1 == 1;
+            let probabilities: Vec<(f32, u32)> = (0..logits.len() as u32)
+                .filter(|&token| allowed(token))
+                .map(|token| (logits[token as usize], token))
+                .collect();
+            let choice = choose(sampling, &logits, Some(&words));
+            let Some(max) = probabilities.iter().map(|(logit, _)| *logit).reduce(f32::max) else {
+                prop_assert_eq!(choice.unwrap_err().kind(), ErrorKind::Runtime);
+                return Ok(());
+            };
+            let choice = choice.unwrap();
+            prop_assert!(allowed(choice.token));
+            prop_assert!(choice.logprob <= 1e-6 && choice.logprob.is_finite());
+            prop_assert_eq!(choice, choose(sampling, &logits, Some(&words)).unwrap());
+            let logit = logits[choice.token as usize];
+            if sampling.temperature == 0.0 {
+                let first = probabilities.iter().find(|(logit, _)| *logit == max).unwrap();
+                prop_assert_eq!(choice.token, first.1);
+                return Ok(());
+            }
+            let weight = |logit: f32| ((logit - max) / sampling.temperature).exp();
+            prop_assert!(weight(logit) >= sampling.min_p);
+            let kept = probabilities.iter().map(|(logit, _)| weight(*logit)).filter(|weight| *weight >= sampling.min_p);
+            let (mut likelier, mut total) = (0.0f64, 0.0f64);
+            for other in kept {
+                total += f64::from(other);
+                likelier += f64::from(if other > weight(logit) { other } else { 0.0 });
+            }
+            prop_assert!(likelier <= f64::from(sampling.top_p) * total * 1.0001, "{likelier} of {total} is likelier");
+        }
+
+        #[test]
+        fn a_logit_that_is_not_finite_is_an_error(
+            sampling in sampling(), mut logits in logits(), at in any::<prop::sample::Index>(),
+            bad in prop::sample::select(vec![f32::NAN, f32::INFINITY, f32::NEG_INFINITY]),
+        ) {
+            let token = at.index(logits.len());
+            logits[token] = bad;
+            let error = choose(sampling, &logits, None).unwrap_err();
+            prop_assert_eq!(error.message(), format!("the logit of token {token} is not finite: {bad}"));
+        }
+    }
+
+    #[test]
+    fn draws_follow_the_probabilities() {
+        let logits = [0.0, 2.0f32.ln(), 5.0f32.ln()];
+        let mut sampler = Sampler::new(Sampling { temperature: 1.0, seed: 42, ..Sampling::default() }).unwrap();
+        let mut counts = [0.0; 3];
+        for _ in 0..8000 {
+            counts[sampler.choose(&logits, None).unwrap().token as usize] += 1.0 / 8000.0;
+        }
+        for (count, expected) in counts.iter().zip([1.0 / 8.0, 2.0 / 8.0, 5.0 / 8.0]) {
+            let difference: f64 = count - expected;
+            assert!(difference.abs() < 0.02, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn split_mix_is_vigna_s() {
+        let mut random = SplitMix64(1_234_567);
+        assert_eq!([random.next(), random.next()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use llguidance::ParserFactory;
+use serde::de::IgnoredAny;
 use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -14,6 +15,9 @@ use crate::vocabulary::Vocabulary;
 
 /// Far more text than any context window holds; keeps a mistake from filling memory.
 const MAX_TEXT_BYTES: usize = 16 << 20;
+
+/// Those in the field nest to about 8, and the JSON reader gives up at 128.
+const MAX_NESTING: usize = 64;
 
 /// The tokenizer of a bundle; clones share it.
 #[derive(Clone)]
@@ -36,7 +40,10 @@ impl Tokenizer {
             Error::bundle(ErrorKind::Tokenizer, format!("tokenizer.json cannot be read: {e}"))
         };
         // The library panics inside text that is no JSON or nests too deeply, so that is found first.
-        serde_json::from_slice::<serde_json::Value>(&json).map_err(|e| error(&e))?;
+        serde_json::from_slice::<IgnoredAny>(&json).map_err(|e| error(&e))?;
+        if nesting(&json) > MAX_NESTING {
+            return Err(error(&format!("it nests deeper than {MAX_NESTING}: {}", nesting(&json))));
+        }
         let mut tokenizer = tokenizers::Tokenizer::from_bytes(json).map_err(|e| error(&e))?;
         tokenizer.with_padding(None).with_truncation(None).map_err(|e| error(&e))?;
         let vocabulary = Vocabulary::new(&tokenizer, manifest.architecture.vocab)?;
@@ -160,6 +167,24 @@ impl Inner {
     }
 }
 
+/// How deep the arrays and objects of a JSON text lie in one another.
+fn nesting(json: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut bytes = json.iter();
+    let mut in_string = false;
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => drop(bytes.next()),
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
 /// What the mask library asks of a tokenizer.
 struct MaskEnvironment {
     trie: TokTrie,
@@ -175,5 +200,17 @@ impl TokenizerEnv for MaskEnvironment {
         self.trie.tokenize_with_greedy_fallback(bytes, |text| {
             self.inner.encode_plain(text).unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nesting;
+
+    #[test]
+    fn brackets_count_outside_of_strings() {
+        assert_eq!(nesting(br#"{"a": [1, {"b": "[[[\"[["}], "c": []}"#), 3);
+        assert_eq!(nesting("[".repeat(500).as_bytes()), 500);
+        assert_eq!(nesting(b"\"]]]\""), 0);
     }
 }

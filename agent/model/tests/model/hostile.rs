@@ -319,6 +319,48 @@ fn a_graph_that_does_not_hold_is_refused() {
 }
 
 #[test]
+fn a_tokenizer_that_does_not_belong_is_refused() {
+    let tokenizer = |from: &str, to: &str| Files::read("tiny-llama").replace("tokenizer.json", from, to).sealed();
+    check(
+        &tokenizer("{", "{{"),
+        &expect![[r#"
+        tokenizer.json cannot be read: key must be a string at line 1 column 2
+        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]],
+    );
+    let deep = format!("{{\"deep\": {}1{},", "[".repeat(100), "]".repeat(100));
+    check(
+        &tokenizer("{", &deep),
+        &expect![[r#"
+        tokenizer.json cannot be read: it nests deeper than 64: 101
+        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]],
+    );
+    check(
+        &tokenizer("\"ByteLevel\"", "\"BytesLevel\""),
+        &expect![[r#"
+        tokenizer.json cannot be read: data did not match any variant of untagged enum PreTokenizerUntagged at line 1 column 618
+        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]],
+    );
+    check(
+        &Files::read("tiny-llama").replace("manifest.json", "\"vocab\": 500", "\"vocab\": 499"),
+        &expect![[r#"
+        weights.bin: embed should be 499 x 64: 500 x 64
+        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]],
+    );
+    let with_vocabulary = |vocabulary: &str| {
+        let mut files = Files::read("tiny-llama");
+        let decoder = r#"{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}"#;
+        let model = format!(r#"{{"type": "BPE", "vocab": {vocabulary}, "merges": []}}"#);
+        *files.file("tokenizer.json") =
+            format!(r#"{{"version": "1.0", "added_tokens": [], "model": {model}, "decoder": {decoder}}}"#).into_bytes();
+        files.sealed()
+    };
+    check(&with_vocabulary(r#"{"a": 600}"#), &expect![[r#"
+        tokenizer.json: token id outside the model's vocabulary of 500: 600
+        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]]);
+    check(&with_vocabulary(r#"{"a": 2}"#), &expect![[""]]);
+}
+
+#[test]
 fn logits_that_are_not_finite_end_the_completion() {
     let mut files = Files::read("tiny-llama");
     let weights = files.file("weights.bin");
