@@ -286,7 +286,7 @@ impl Heap {
         let at = |i: usize| start.wrapping_add(step.wrapping_mul(i as i64)) as usize;
         match self.object(value) {
             Some(Object::Str(text)) => {
-                self.would_fit(4 * n as u64)?;
+                self.would_fit((n as u64).saturating_mul(4))?;
                 let ascii = text.text.len() as u64 == text.n_chars;
                 let part: String = if ascii && step == 1 {
                     text.text.get(at(0)..at(0) + n).unwrap_or("").to_owned()
@@ -295,7 +295,7 @@ impl Heap {
                     text.text.chars().skip(at(0)).take(n).collect()
                 } else {
                     self.work(len)?;
-                    self.would_fit(4 * len)?;
+                    self.would_fit(len.saturating_mul(4))?;
                     let chars: Vec<char> = text.text.chars().collect();
                     (0..n).filter_map(|i| chars.get(at(i))).collect()
                 };

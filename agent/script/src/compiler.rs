@@ -133,17 +133,17 @@ impl Compiler {
     /// Points the jump at `idx` to the next instruction.
     fn land(&mut self, idx: usize) {
         let here = self.here();
-        if let Some(op) = self.scope().code.ops.get_mut(idx) {
-            match op {
-                Op::Jump(to)
-                | Op::JumpIfFalse(to)
-                | Op::JumpIfTrue(to)
-                | Op::JumpIfFalseOrPop(to)
-                | Op::JumpIfTrueOrPop(to)
-                | Op::Next(to)
-                | Op::Try(to) => *to = here,
-                _ => {}
-            }
+        if let Some(
+            Op::Jump(to)
+            | Op::JumpIfFalse(to)
+            | Op::JumpIfTrue(to)
+            | Op::JumpIfFalseOrPop(to)
+            | Op::JumpIfTrueOrPop(to)
+            | Op::Next(to)
+            | Op::Try(to),
+        ) = self.scope().code.ops.get_mut(idx)
+        {
+            *to = here;
         }
     }
 

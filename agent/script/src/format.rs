@@ -98,9 +98,6 @@ impl Heap {
             };
             return Ok(padded(&parsed, "", &shown, '<'));
         }
-        if let (Value::Bool(_), None) = (value, parsed.kind) {
-            return Ok(padded(&parsed, "", &self.display(value)?, '<'));
-        }
         let (number, kind) = match (Number::of(value), parsed.kind) {
             (None, _) => {
                 let message = format!("unsupported format string passed to {}.__format__", self.type_name(value));

@@ -156,6 +156,13 @@ impl Heap {
         }
     }
 
+    pub(crate) fn restrict(&mut self, limits: &Limits) {
+        self.limit = limits.bytes;
+        self.fuel_limit = limits.fuel;
+        self.nesting = limits.nesting;
+        self.collect_at = self.collect_at.min(limits.bytes);
+    }
+
     pub(crate) fn used(&self) -> u64 {
         self.used
     }
@@ -360,7 +367,12 @@ impl Heap {
     /// Recounts a decoded heap and rebuilds what is not stored. `base` is what is charged for other things.
     pub(crate) fn restore(&mut self, base: u64) -> Outcome<()> {
         let sum: u64 = self.objects.iter().flatten().map(Object::bytes).sum();
-        if self.used != sum.saturating_add(base) || self.used > self.limit {
+        let miscounted = self.objects.iter().flatten().any(|object| match object {
+            Object::Str(text) => text.n_chars != text.text.chars().count() as u64,
+            Object::Range { step, .. } => *step == 0,
+            _ => false,
+        });
+        if miscounted || self.used != sum.saturating_add(base) || self.used > self.limit {
             return Err(corrupt());
         }
         self.n_free = self.objects.iter().filter(|slot| slot.is_none()).count() as u32;

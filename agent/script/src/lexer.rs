@@ -417,16 +417,23 @@ impl Lexer {
             text.push(escaped);
             return Ok(());
         }
+        let simple = match escaped {
+            'n' => Some('\n'),
+            't' => Some('\t'),
+            'r' => Some('\r'),
+            'a' => Some('\u{7}'),
+            'b' => Some('\u{8}'),
+            'f' => Some('\u{c}'),
+            'v' => Some('\u{b}'),
+            '\\' | '\'' | '"' => Some(escaped),
+            _ => None,
+        };
+        if let Some(c) = simple {
+            text.push(c);
+            return Ok(());
+        }
         let digits = match escaped {
-            'n' => return Ok(text.push('\n')),
-            't' => return Ok(text.push('\t')),
-            'r' => return Ok(text.push('\r')),
-            'a' => return Ok(text.push('\u{7}')),
-            'b' => return Ok(text.push('\u{8}')),
-            'f' => return Ok(text.push('\u{c}')),
-            'v' => return Ok(text.push('\u{b}')),
             '\n' => return Ok(()),
-            '\\' | '\'' | '"' => return Ok(text.push(escaped)),
             '0'..='7' => {
                 let mut code = escaped.to_digit(8).unwrap_or(0);
                 for _ in 0..2 {

@@ -17,6 +17,7 @@ mod compiler;
 mod display;
 mod error;
 mod format;
+pub mod grammar;
 mod heap;
 mod json;
 mod lexer;

@@ -44,17 +44,21 @@ impl Limits {
     };
 
     pub(crate) fn clamped(self) -> Limits {
-        let top = Limits::CEILING;
+        self.least(&Limits::CEILING)
+    }
+
+    /// The lower of each bound.
+    pub(crate) fn least(self, other: &Limits) -> Limits {
         Limits {
-            fuel: self.fuel.min(top.fuel),
-            bytes: self.bytes.min(top.bytes),
-            nesting: self.nesting.min(top.nesting),
-            frames: self.frames.min(top.frames),
-            calls: self.calls.min(top.calls),
-            suspensions: self.suspensions.min(top.suspensions),
-            printed_bytes: self.printed_bytes.min(top.printed_bytes),
-            source_bytes: self.source_bytes.min(top.source_bytes),
-            instructions: self.instructions.min(top.instructions),
+            fuel: self.fuel.min(other.fuel),
+            bytes: self.bytes.min(other.bytes),
+            nesting: self.nesting.min(other.nesting),
+            frames: self.frames.min(other.frames),
+            calls: self.calls.min(other.calls),
+            suspensions: self.suspensions.min(other.suspensions),
+            printed_bytes: self.printed_bytes.min(other.printed_bytes),
+            source_bytes: self.source_bytes.min(other.source_bytes),
+            instructions: self.instructions.min(other.instructions),
         }
     }
 }
@@ -64,7 +68,7 @@ impl Default for Limits {
         Limits {
             fuel: 5_000_000,
             bytes: 16 << 20,
-            nesting: 60,
+            nesting: 100,
             frames: 100,
             calls: 100,
             suspensions: 100,

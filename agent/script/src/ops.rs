@@ -606,7 +606,7 @@ pub(crate) fn range_len(start: i64, stop: i64, step: i64) -> u64 {
 
 fn in_range(n: i64, start: i64, stop: i64, step: i64) -> bool {
     let inside = if step > 0 { start <= n && n < stop } else { stop < n && n <= start };
-    inside && (i128::from(n) - i128::from(start)) % i128::from(step) == 0
+    step != 0 && inside && (i128::from(n) - i128::from(start)) % i128::from(step) == 0
 }
 
 fn arithmetic(op: BinOp, x: Number, y: Number) -> Outcome<Option<Value>> {

@@ -379,11 +379,9 @@ impl Parser {
         }
         let expr = self.expression_list()?;
         if self.at("for") {
-            return Err(Error::unsupported(
-                pos,
-                "a generator expression stands only as an argument",
-                "write a list: [x for x in xs]",
-            ));
+            let comp = self.clauses(Collection::List, expr, None, pos)?;
+            self.expect(")", "after the comprehension")?;
+            return Ok(comp);
         }
         self.expect(")", "after the expression")?;
         Ok(expr)

@@ -5,6 +5,7 @@
 
 use super::{Frame, MOST_CODES, MOST_GLOBALS, MOST_STACK, Vm};
 use crate::error::{Error, Kind};
+use crate::limits::Limits;
 
 const MAGIC: &[u8; 4] = b"mote";
 const VERSION: u8 = 1;
@@ -15,6 +16,13 @@ impl Vm {
         let mut head = MAGIC.to_vec();
         head.push(VERSION);
         postcard::to_extend(self, head).unwrap_or_default()
+    }
+
+    /// Lowers the limits to those given, where they are lower. A state carries the limits it was made under: whoever
+    /// decodes one that a stranger may have touched calls this.
+    pub fn restrict(&mut self, limits: &Limits) {
+        self.limits = self.limits.least(limits);
+        self.heap.restrict(&self.limits);
     }
 
     /// The machine that [`Vm::encode`] wrote.

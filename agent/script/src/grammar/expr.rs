@@ -1,0 +1,130 @@
+//! Rules of expressions, level by level: what stands inside brackets is one level lower, level 0 has no brackets.
+//!
+//! Names of rules: `e` outside of f-strings, `f` inside, where a string is single-quoted. `x3` is the top level, the only
+//! one with tool calls in it. `n2` is an expression that opens with no literal.
+
+use super::{Grammar, alternatives};
+use crate::ast::{BINARY, COMPARISONS};
+use crate::methods;
+use crate::value::Builtin;
+
+/// Items of a list, arguments of a call.
+const MOST_ITEMS: usize = 32;
+const MOST_ARGS: usize = 6;
+/// Operators in a row, and accesses such as `.name` in a row.
+const MOST_OPERATORS: usize = 4;
+const MOST_ACCESSES: usize = 4;
+
+impl Grammar {
+    pub(super) fn expressions(&mut self) {
+        let signs: Vec<String> = BINARY.iter().map(|(sign, ..)| format!(" {sign} ")).collect();
+        self.rule("binary", &alternatives(signs));
+        let words = COMPARISONS.iter().filter(|(sign, _)| !sign.starts_with("is"));
+        let signs: Vec<String> = words.map(|(sign, _)| format!(" {sign} ")).collect();
+        self.rule("comparison", &alternatives(signs));
+        let plain = Builtin::ALL.iter().filter(|b| !matches!(b, Builtin::Map | Builtin::Filter | Builtin::Print));
+        self.rule("BUILTIN", &alternatives(plain.map(|b| b.name())));
+        let mut names: Vec<&str> =
+            ["str", "list", "dict", "set", "json"].iter().flat_map(|t| methods::of(t)).copied().collect();
+        names.sort_unstable();
+        names.dedup();
+        names.retain(|name| !matches!(*name, "sort" | "encode" | "fromkeys"));
+        self.rule("METHOD", &alternatives(names));
+        let servers = self.servers.clone();
+        if !servers.is_empty() {
+            self.rule("SERVER", &alternatives(&servers));
+        }
+        let owned = if servers.is_empty() { "" } else { " | SERVER own0 access0{0,2}" };
+        for (prefix, string) in [("e", "STRING | fstring"), ("f", "INNER_STRING")] {
+            self.rule(
+                &format!("{prefix}literal"),
+                &format!("INT | FLOAT | {string} | \"None\" | \"True\" | \"False\""),
+            );
+            self.rule(
+                &format!("{prefix}name0"),
+                &format!(
+                    "VARIABLE {prefix}access0{{0,2}}{}",
+                    owned.replace("own0", &format!("{prefix}own0")).replace(" access0", &format!(" {prefix}access0"))
+                ),
+            );
+            self.rule(&format!("{prefix}own0"), &format!("\".\" NAME | \"[\" ({string} | \"-\"? INT | NAME) \"]\""));
+            self.rule(&format!("{prefix}access0"), &format!("{prefix}own0 | \".\" METHOD \"()\""));
+            self.rule(&format!("{prefix}0"), &format!("{prefix}atom0 (binary {prefix}atom0){{0,2}}"));
+            self.rule(&format!("{prefix}atom0"), &format!("\"-\"? ({prefix}literal | {prefix}name0)"));
+        }
+        self.level("e", 1, "e0", "");
+        self.level("e", 2, "e1", "");
+        self.level("f", 1, "f0", "");
+        self.rule("called", "tool e2access{0,3}");
+        self.level("x", 3, "y2", " | called");
+        self.rule("y2", "e2 | called");
+        self.rule("fstring", "\"f\\\"\" (TEXT | field){0,12} \"\\\"\"");
+        self.rule("field", "\"{\" f1 (\"!r\" | SPEC)? \"}\"");
+        self.rule("n2", "\"-\"? n2start (binary e2unary){0,4} (comparison e2sum | \" is None\" | \" is not None\")?");
+        self.rule("n2start", "e2named | e2call e2access{0,3} | e2comp | \"(\" e1 \")\" e2access{0,3}");
+    }
+
+    /// The rules of one level; `sub` is what stands inside brackets.
+    fn level(&mut self, prefix: &str, n: u32, sub: &str, more: &str) {
+        let p = format!("{prefix}{n}");
+        let literal = if prefix == "f" { "fliteral" } else { "eliteral" };
+        let index = if prefix == "f" { "f0" } else { "e0" };
+        self.rule(&p, &format!("{p}or (\" if \" {p}or \" else \" {p}or)?"));
+        self.rule(&format!("{p}or"), &format!("{p}and (\" or \" {p}and){{0,3}}"));
+        self.rule(&format!("{p}and"), &format!("{p}not (\" and \" {p}not){{0,3}}"));
+        self.rule(
+            &format!("{p}not"),
+            &format!("\"not \"? {p}sum (comparison {p}sum | \" is None\" | \" is not None\")?"),
+        );
+        self.rule(&format!("{p}sum"), &format!("{p}unary (binary {p}unary){{0,{MOST_OPERATORS}}}"));
+        self.rule(&format!("{p}unary"), &format!("\"-\"? {p}post"));
+        self.rule(
+            &format!("{p}post"),
+            &format!("{p}named | ({literal} | {p}list | {p}comp) {p}access{{0,2}} | ({p}call | \"(\" {sub} \")\") {p}access{{0,3}}{more}"),
+        );
+        let owned = if self.servers.is_empty() {
+            String::new()
+        } else {
+            format!(" | SERVER {p}own {p}access{{0,{MOST_ACCESSES}}}")
+        };
+        self.rule(&format!("{p}named"), &format!("VARIABLE {p}access{{0,{MOST_ACCESSES}}}{owned}"));
+        self.rule(
+            &format!("{p}own"),
+            &format!("\".\" NAME | \"[\" {index} \"]\" | \"[\" (\"-\"? INT)? \":\" (\"-\"? INT)? \"]\""),
+        );
+        self.rule(&format!("{p}access"), &format!("{p}own | \".\" METHOD \"(\" {p}args \")\""));
+        self.rule(&format!("{p}args"), &format!("({sub} (\", \" {sub}){{0,{MOST_ARGS}}} | {sub} {p}clauses)?"));
+        self.rule(
+            &format!("{p}clauses"),
+            &format!("(\" for \" targets \" in \" {sub}item{}){{1,2}}", format_args!(" (\" if \" {sub}item)?")),
+        );
+        self.rule(
+            &format!("{p}call"),
+            &format!(
+                "BUILTIN \"(\" {p}args \")\" | \"print(\" {p}args \")\" \
+                 | (\"sorted\" | \"max\" | \"min\") \"(\" {sub} (\", key=\" (\"lambda \" NAME \": \" {sub} | \"len\"))? \
+                 (\", reverse=\" (\"True\" | \"False\") | \", default=\" {index})? \")\""
+            ),
+        );
+        let mut list = format!(
+            "\"[\" ({sub} (\", \" {sub}){{0,{MOST_ITEMS}}})? \"]\" | \"(\" {sub} \", \" ({sub} (\", \" {sub}){{0,{MOST_ARGS}}})? \")\""
+        );
+        let mut comp = format!("\"[\" {sub} {p}clauses \"]\"");
+        if prefix != "f" {
+            list.push_str(&format!(
+                " | \"{{\" ({sub} \": \" {sub} (\", \" {sub} \": \" {sub}){{0,{MOST_ITEMS}}})? \"}}\""
+            ));
+            comp.push_str(&format!(" | \"{{\" {sub} (\": \" {sub})? {p}clauses \"}}\""));
+        }
+        self.rule(&format!("{p}list"), &list);
+        self.rule(&format!("{p}comp"), &comp);
+        let item = if n == 1 {
+            sub.to_owned()
+        } else if sub == "y2" {
+            "e2or | called".to_owned()
+        } else {
+            format!("{sub}or")
+        };
+        self.rule(&format!("{sub}item"), &item);
+    }
+}

@@ -1,0 +1,136 @@
+//! Rules of tool calls and moves: real names in declared order, literals as the schema says, any other expression too.
+
+use super::{Grammar, alternatives, quoted};
+use crate::error::Error;
+use crate::schema::{JsonText, Property, Schema, literal};
+use crate::signature::{Param, Signature};
+
+/// Whole numbers of a bounded parameter that are listed one by one.
+const MOST_LISTED: i64 = 64;
+/// Items of an argument that is a list.
+const MOST_ITEMS: usize = 16;
+/// How deep the schema of an argument is followed.
+const DEEPEST: u32 = 4;
+
+impl Grammar {
+    pub(super) fn tools(&mut self, tools: &[&Signature]) -> Result<(), Error> {
+        let servers = self.servers.clone();
+        if servers.is_empty() {
+            self.rule("tool", "\"print(\" e2args \")\"");
+            return Ok(());
+        }
+        let names: Vec<String> = (0..servers.len()).map(|at| format!("server{at}")).collect();
+        self.rule("tool", &names.join(" | "));
+        for (at, server) in servers.iter().enumerate() {
+            let mut calls = Vec::new();
+            for (idx, tool) in tools.iter().enumerate().filter(|(_, t)| t.server == *server) {
+                calls.push(format!("{} \"(\" tool{idx} \")\"", quoted(&tool.name)));
+                self.arguments(&format!("tool{idx}"), &tool.params);
+                if self.out.len() > super::MOST_BYTES {
+                    return Err(Error::over("grammar size", super::MOST_BYTES as u64, self.out.len() as u64));
+                }
+            }
+            self.rule(&format!("server{at}"), &format!("{} \".\" ({})", quoted(server), calls.join(" | ")));
+        }
+        Ok(())
+    }
+
+    /// Required arguments, then optional ones, each in declared order.
+    fn arguments(&mut self, name: &str, params: &[Param]) {
+        for (at, param) in params.iter().enumerate() {
+            let value = value(&param.schema, 0);
+            self.rule(&format!("{name}p{at}"), &format!("{} ({value} | n2)", quoted(&format!("{}=", param.name))));
+        }
+        let n_required = params.iter().filter(|p| p.required).count();
+        let optional = n_required..params.len();
+        for at in optional.clone().rev() {
+            let rest = if at + 1 < params.len() { format!(" {name}r{}", at + 1) } else { String::new() };
+            self.rule(&format!("{name}r{at}"), &format!("(\", \" {name}p{at})?{rest}"));
+        }
+        let tail = |at: usize| if at < params.len() { format!(" {name}r{at}") } else { String::new() };
+        let body = if n_required > 0 {
+            let required: Vec<String> = (0..n_required).map(|at| format!("{name}p{at}")).collect();
+            required.join(" \", \" ") + &tail(n_required)
+        } else {
+            let starts: Vec<String> = optional.map(|at| format!("{name}p{at}{}", tail(at + 1))).collect();
+            if starts.is_empty() { "\"\"".to_owned() } else { format!("({})?", starts.join(" | ")) }
+        };
+        self.rule(name, &body);
+    }
+
+    pub(super) fn moves(&mut self) {
+        self.rule("move", "answer_move | other_move");
+        let statuses = alternatives(["\"complete\"", "\"partial\"", "\"incomplete\""]);
+        self.rule("answer_move", &format!("\"answer(\" x3 (\", status=\" ({statuses}))? \")\""));
+        let stage = ["goal", "strategy", "tools", "knowledge", "context", "why", "summary"];
+        let parts: Vec<String> = stage
+            .iter()
+            .map(|name| {
+                let value =
+                    if *name == "tools" { "\"[\" (STRING (\", \" STRING){0,32})? \"]\"" } else { "STRING | fstring" };
+                format!("(\", {name}=\" ({value}))?")
+            })
+            .skip(1)
+            .collect();
+        self.rule(
+            "other_move",
+            &format!(
+                "\"load(\" STRING \")\" | \"show(\" STRING (\", \" STRING){{0,15}} \")\" | \"find(\" STRING \")\" \
+                 | \"reconfigure(goal=\" (STRING | fstring) {} \")\"",
+                parts.join(" ")
+            ),
+        );
+    }
+}
+
+/// What a literal argument may be.
+fn value(schema: &Schema, depth: u32) -> String {
+    if depth > DEEPEST {
+        return "e1".to_owned();
+    }
+    match schema {
+        Schema::Any if depth == 0 => "e2".to_owned(),
+        Schema::Any => "e1".to_owned(),
+        Schema::Null => "\"None\"".to_owned(),
+        Schema::Bool => "\"True\" | \"False\"".to_owned(),
+        Schema::Integer { least: Some(least), most: Some(most) }
+            if most >= least && most.saturating_sub(*least) < MOST_LISTED =>
+        {
+            alternatives((*least..=*most).map(|n| n.to_string()))
+        }
+        Schema::Integer { least: Some(0..), .. } => "INT".to_owned(),
+        Schema::Integer { .. } => "\"-\"? INT".to_owned(),
+        Schema::Number => "\"-\"? (INT | FLOAT)".to_owned(),
+        Schema::String => "STRING | fstring".to_owned(),
+        Schema::Enum(choices) => choice(choices),
+        Schema::Array(items) => {
+            let item = format!("({} | n2)", value(items, depth + 1));
+            format!("\"[\" ({item} (\", \" {item}){{0,{MOST_ITEMS}}})? \"]\"")
+        }
+        Schema::Object { properties, .. } if properties.is_empty() => "e2list".to_owned(),
+        Schema::Object { properties, .. } => object(properties, depth),
+        Schema::Union(parts) => parts.iter().map(|part| value(part, depth)).collect::<Vec<_>>().join(" | "),
+    }
+}
+
+fn choice(choices: &[JsonText]) -> String {
+    alternatives(choices.iter().map(|choice| literal(&choice.0)))
+}
+
+/// A dict with its keys in declared order; required ones come first, so that a comma always has something before it.
+fn object(properties: &[Property], depth: u32) -> String {
+    let part = |property: &Property| {
+        let key = format!("{}: ", serde_json::Value::from(property.name.as_str()));
+        format!("{} ({} | n2)", quoted(&key), value(&property.schema, depth + 1))
+    };
+    let required: Vec<String> = properties.iter().filter(|p| p.required).map(part).collect();
+    let optional: Vec<String> = properties.iter().filter(|p| !p.required).map(part).collect();
+    let body = if required.is_empty() {
+        let one = optional.join(" | ");
+        format!("(({one}) (\", \" ({one})){{0,{}}})?", optional.len().saturating_sub(1))
+    } else {
+        let rest: Vec<String> = optional.iter().map(|part| format!("(\", \" {part})?")).collect();
+        format!("{} {}", required.join(" \", \" "), rest.join(" "))
+    };
+    format!("\"{{\" {body} \"}}\"")
+}

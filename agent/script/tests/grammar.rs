@@ -1,0 +1,256 @@
+//! The grammar against the compiler, both ways: what is sampled compiles, and the worked examples are accepted.
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities};
+use llguidance::{Matcher, ParserFactory};
+use mote_script::grammar::{self, Options};
+use mote_script::{Limits, Signature, Step, Vm, compile};
+use proptest::prelude::Rng as _;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use serde_json::{Value, json};
+
+fn tool(server: &str, name: &str, schema: Value) -> Signature {
+    Signature::from_json_schema(server, name, "", &schema).unwrap()
+}
+
+fn tools() -> Vec<Signature> {
+    let path = json!({"type": "object", "required": ["path"], "properties": {"path": {"type": "string"}}});
+    vec![
+        tool("system", "disk", json!({"type": "object", "properties": {"path": {"type": "string"}}})),
+        tool(
+            "system",
+            "processes",
+            json!({"type": "object", "properties": {"top": {"type": "integer", "minimum": 1, "maximum": 50},
+            "sort": {"enum": ["cpu", "memory"]}}}),
+        ),
+        tool("fs", "read", path),
+        tool(
+            "fs",
+            "list",
+            json!({"type": "object", "required": ["path"], "properties": {"path": {"type": "string"},
+            "recursive": {"type": "boolean"}, "pattern": {"type": ["string", "null"]}}}),
+        ),
+        tool("math", "sqrt", json!({"type": "object", "required": ["x"], "properties": {"x": {"type": "number"}}})),
+        tool(
+            "math",
+            "percent",
+            json!({"type": "object", "required": ["part", "of"], "properties": {
+            "part": {"type": "number"}, "of": {"type": "number"}}}),
+        ),
+        tool("time", "now", json!({"type": "object", "properties": {"zone": {"type": "string"}}})),
+        tool(
+            "shop",
+            "order",
+            json!({"type": "object", "required": ["from", "lines"], "properties": {
+            "from": {"type": "string"},
+            "lines": {"type": "array", "items": {"type": "object", "required": ["sku"], "properties": {
+                "sku": {"type": "string"}, "min-lot-size": {"type": "integer"}}}},
+            "meta": {"type": "object"}, "extra": {}, "weight": {"anyOf": [{"type": "number"}, {"type": "null"}]}}}),
+        ),
+    ]
+}
+
+const EXAMPLES: &[&str] = &[
+    "d = system.disk(path=\"/\")\nanswer(f\"{d.free_gb} GB free\")\n",
+    "# list them, then take the largest\nfiles = fs.list(path=\"./agent\", recursive=True)\nfor f in sorted(files, key=lambda f: f.size, reverse=True)[:3]:\n    print(f.name, f.size)\n",
+    "xs = fs.list(path=\".\")\nanswer([x.name for x in xs if x.size > 10])\n",
+    "answer(math.sqrt(x=2) + 1)\n",
+    "t = time.now(zone=\"Asia/Tokyo\")\nanswer(t)\n",
+    "answer(time.now(zone=\"Asia/Tokyo\").time)\n",
+    "time = time.now()\nanswer(time.iso)\n",
+    "answer(2480 * 17.5 / 100)\n",
+    "answer(math.percent(part=17.5, of=2480))\n",
+    "text = fs.read(path=\"README.md\")\nfor i, line in enumerate(text.split(\"\\n\")):\n    if \"make test\" in line:\n        print(i + 1, line)\n",
+    "lines = fs.read(path=\"README.md\").splitlines()\nhits = [f\"{i}: {line}\" for i, line in enumerate(lines, 1) if \"make test\" in line]\nanswer(hits[0] if hits else None, status=\"partial\")\n",
+    "total = 0\nfor f in fs.list(path=\".\"):\n    if f.name.endswith(\".rs\") and not f.is_dir:\n        total += f.size\n    elif f.size is None:\n        continue\n    else:\n        pass\nanswer(total)\n",
+    "try:\n    d = system.disk(path=\"/data\")\n    print(d)\nexcept ToolError as e:\n    print(\"no disk:\", e)\n",
+    "i = 0\nwhile i < 10:\n    i += 1\n    if i == 5:\n        break\nprint(i)\n",
+    "counts = {}\nfor p in system.processes(top=20, sort=\"cpu\"):\n    counts[p.user] = counts.get(p.user, 0) + 1\nprint(sorted(counts.items(), key=lambda kv: kv[1])[-1])\n",
+    "names = [f.name for f in fs.list(path=\".\")]\nanswer(\", \".join(names))\n",
+    "answer(sum(f.size for f in fs.list(path=\".\")))\n",
+    "by = {f.name: f.size for f in fs.list(path=\".\")}\nanswer(max(by.values()))\n",
+    "load(\"git\")\n",
+    "show(\"git.log\", \"git.diff\")\n",
+    "find(\"convert a time between zones because the task names two cities\")\n",
+    "reconfigure(goal=\"write the report\", tools=[\"fs.read\"], why=\"the data is there\", summary=\"found 3 files\")\n",
+    "a, b = 1, 2\na, b = b, a\nprint(a, b)\n",
+    "shop.order(from_=\"me\", lines=[{\"sku\": \"a\", \"min-lot-size\": 3}], meta={\"k\": [1, 2]})\n",
+    "print(f\"{100 * d.used / d.total:.1f}% of {d.total:,} used\")\n",
+    "big = [f for f in files if f.size >= 1000000][:5]\nanswer([{\"name\": f.name, \"mb\": round(f.size / 1000000, 1)} for f in big])\n",
+    "answer(f\"{', '.join(x.name for x in xs)}\")\n",
+];
+
+struct Decoder {
+    factory: ParserFactory,
+}
+
+impl Decoder {
+    fn new() -> Decoder {
+        let env = ApproximateTokEnv::single_byte_env();
+        let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &[]).unwrap();
+        factory.quiet();
+        Decoder { factory }
+    }
+
+    fn matcher(&self, lark: &str) -> Matcher {
+        Matcher::new(self.factory.create_parser(TopLevelGrammar::from_lark(lark.to_owned())))
+    }
+}
+
+fn accepts(matcher: &Matcher, source: &str) -> Result<(), String> {
+    let mut matcher = matcher.clone();
+    let tokens: Vec<u32> = source.bytes().map(u32::from).collect();
+    let n = matcher.try_consume_tokens(&tokens).map_err(|e| e.to_string())?;
+    if n < tokens.len() {
+        return Err(format!("stopped at {:?}", &source[n..source.len().min(n + 30)]));
+    }
+    if matcher.is_accepting().map_err(|e| e.to_string())? { Ok(()) } else { Err("not at an end".to_owned()) }
+}
+
+/// A random text of the grammar, weighted so that programs are short, or None where it grew too long.
+fn sample(matcher: &Matcher, rng: &mut TestRng, most: usize) -> Option<String> {
+    let mut matcher = matcher.clone();
+    let mut text = Vec::new();
+    while text.len() < most {
+        if matcher.is_accepting().unwrap() && (text.len() > most / 3 || rng.next_u32() % 3 == 0) {
+            return Some(String::from_utf8_lossy(&text).into_owned());
+        }
+        if matcher.is_stopped() {
+            return Some(String::from_utf8_lossy(&text).into_owned());
+        }
+        let mask = matcher.compute_mask().unwrap();
+        let allowed: Vec<u32> = (0..128).filter(|t| mask.is_allowed(*t)).collect();
+        if allowed.is_empty() {
+            assert!(matcher.is_accepting().unwrap(), "dead end after {:?}", String::from_utf8_lossy(&text));
+            return Some(String::from_utf8_lossy(&text).into_owned());
+        }
+        let closing: Vec<u32> = allowed.iter().copied().filter(|t| b")]}\"'\n,".contains(&(*t as u8))).collect();
+        let pool = if !closing.is_empty() && rng.next_u32() % 4 == 0 { &closing } else { &allowed };
+        let token = pool[rng.next_u32() as usize % pool.len()];
+        text.push(token as u8);
+        matcher.consume_token(token).unwrap();
+    }
+    None
+}
+
+#[test]
+fn examples_are_accepted_and_compile() {
+    let decoder = Decoder::new();
+    let matcher = decoder.matcher(&grammar::lark(&tools(), true, &Options::default()).unwrap());
+    assert_eq!(matcher.get_error(), None);
+    let refused: Vec<String> =
+        EXAMPLES.iter().filter_map(|e| accepts(&matcher, e).err().map(|why| format!("{e}{why}\n"))).collect();
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+    for example in EXAMPLES {
+        compile(example, &Limits::default()).unwrap_or_else(|e| panic!("{}", e.report(example)));
+    }
+}
+
+#[test]
+fn what_no_tool_allows_is_refused() {
+    let decoder = Decoder::new();
+    let matcher = decoder.matcher(&grammar::lark(&tools(), true, &Options::default()).unwrap());
+    for source in [
+        "fs.remove(path=\"/\")\n",
+        "fs.list()\n",
+        "fs.list(recursive=True, path=\"/\")\n",
+        "fs.list(path=\"/\", recursive=\"yes\")\n",
+        "fs.list(path=3)\n",
+        "system.processes(top=51)\n",
+        "system.processes(sort=\"name\")\n",
+        "remove(\"/\")\n",
+        "time.split(\" \")\n",
+        "import os\n",
+        "break\n",
+        "x = (1\n",
+    ] {
+        assert!(accepts(&matcher, source).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn answer_can_be_the_last_statement() {
+    let decoder = Decoder::new();
+    let options = Options { answer_last: true, ..Options::default() };
+    let matcher = decoder.matcher(&grammar::lark(&tools(), true, &options).unwrap());
+    assert!(accepts(&matcher, "x = 1\nanswer(x)\n").is_ok());
+    assert!(accepts(&matcher, "x = 1\n").is_err());
+    assert!(accepts(&matcher, "answer(1)\nx = 1\n").is_err());
+}
+
+#[test]
+fn samples_compile() {
+    let decoder = Decoder::new();
+    let mut rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let all = tools();
+    let (mut n, mut n_long) = (0, 0);
+    for round in 0..12u32 {
+        let live: Vec<Signature> = all.iter().filter(|_| round == 0 || rng.next_u32() % 2 == 0).cloned().collect();
+        let options = Options { answer_last: round % 3 == 2, ..Options::default() };
+        let matcher = decoder.matcher(&grammar::lark(&live, true, &options).unwrap());
+        assert_eq!(matcher.get_error(), None);
+        for _ in 0..60 {
+            let Some(source) = sample(&matcher, &mut rng, 400) else {
+                n_long += 1;
+                continue;
+            };
+            n += 1;
+            let program =
+                compile(&source, &Limits::default()).unwrap_or_else(|e| panic!("{source}\n{}", e.report(&source)));
+            let mut vm = Vm::new(Limits { fuel: 20_000, ..Limits::default() });
+            if let Step::Call(call) = vm.start(program, &live) {
+                assert!(call.server.is_empty() || live.iter().any(|t| t.server == call.server && t.name == call.tool));
+            }
+        }
+    }
+    assert!(n > 100, "{n} samples, {n_long} too long");
+}
+
+#[test]
+fn hostile_schemas_give_a_grammar_or_an_error() {
+    let decoder = Decoder::new();
+    let strings = "[a-z\"\\\\\\n\\[\\]{}$ ]{0,12}";
+    let mut runner = TestRunner::new(Config { cases: 24, failure_persistence: None, ..Config::default() });
+    runner
+        .run(&(proptest::collection::vec(strings, 1..6), strings), |(names, server)| {
+            let properties: serde_json::Map<String, Value> = names
+                .iter()
+                .enumerate()
+                .map(|(i, name)| {
+                    (
+                        name.clone(),
+                        [json!({"enum": [name, i]}), json!({"type": "string"}), json!({"$ref": "#"})][i % 3].clone(),
+                    )
+                })
+                .collect();
+            let tool = tool(&format!("s{server}"), &server, json!({"type": "object", "properties": properties}));
+            let matcher = decoder.matcher(&grammar::lark(&[tool], true, &Options::default()).unwrap());
+            assert_eq!(matcher.get_error(), None);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn thirty_two_tools_are_quick() {
+    let decoder = Decoder::new();
+    let live: Vec<Signature> = (0..32)
+        .map(|i| {
+            tool(
+                &format!("server{}", i / 4),
+                &format!("tool{i}"),
+                json!({"type": "object", "required": ["path"], "properties": {"path": {"type": "string"},
+                    "kind": {"enum": ["a", "b", "c"]}, "n": {"type": "integer"}, "deep": {"type": "boolean"}}}),
+            )
+        })
+        .collect();
+    let started = std::time::Instant::now();
+    let lark = grammar::lark(&live, true, &Options::default()).unwrap();
+    let rendered = started.elapsed();
+    let mut matcher = decoder.matcher(&lark);
+    matcher.compute_mask().unwrap();
+    let compiled = started.elapsed();
+    eprintln!("rendered {rendered:?}, compiled {compiled:?}, {} bytes", lark.len());
+    assert!(compiled.as_millis() < 1_000, "{compiled:?}");
+}
