@@ -1,5 +1,7 @@
 //! Nothing exceeds its bound, nothing panics, and a stored state goes on as the machine itself would.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
 use mote_script::{CallError, Kind, Limits, Signature, Step, Vm, compile};
 use proptest::prelude::*;
 use serde_json::{Value, json};

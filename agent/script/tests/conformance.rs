@@ -1,5 +1,7 @@
 //! The language against CPython: a committed corpus, and random expressions where a `python3` is at hand.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
 use mote_script::{Limits, Step, Vm, compile};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

@@ -1,5 +1,7 @@
 //! The grammar against the compiler, both ways: what is sampled compiles, and the worked examples are accepted.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities};
 use llguidance::{Matcher, ParserFactory};
@@ -113,7 +115,7 @@ fn sample(matcher: &Matcher, rng: &mut TestRng, most: usize) -> Option<String> {
     let mut matcher = matcher.clone();
     let mut text = Vec::new();
     while text.len() < most {
-        if matcher.is_accepting().unwrap() && (text.len() > most / 3 || rng.next_u32() % 3 == 0) {
+        if matcher.is_accepting().unwrap() && (text.len() > most / 3 || rng.next_u32().is_multiple_of(3)) {
             return Some(String::from_utf8_lossy(&text).into_owned());
         }
         if matcher.is_stopped() {
@@ -126,7 +128,7 @@ fn sample(matcher: &Matcher, rng: &mut TestRng, most: usize) -> Option<String> {
             return Some(String::from_utf8_lossy(&text).into_owned());
         }
         let closing: Vec<u32> = allowed.iter().copied().filter(|t| b")]}\"'\n,".contains(&(*t as u8))).collect();
-        let pool = if !closing.is_empty() && rng.next_u32() % 4 == 0 { &closing } else { &allowed };
+        let pool = if !closing.is_empty() && rng.next_u32().is_multiple_of(4) { &closing } else { &allowed };
         let token = pool[rng.next_u32() as usize % pool.len()];
         text.push(token as u8);
         matcher.consume_token(token).unwrap();
@@ -186,7 +188,8 @@ fn samples_compile() {
     let all = tools();
     let (mut n, mut n_long) = (0, 0);
     for round in 0..12u32 {
-        let live: Vec<Signature> = all.iter().filter(|_| round == 0 || rng.next_u32() % 2 == 0).cloned().collect();
+        let live: Vec<Signature> =
+            all.iter().filter(|_| round == 0 || rng.next_u32().is_multiple_of(2)).cloned().collect();
         let options = Options { answer_last: round % 3 == 2, ..Options::default() };
         let matcher = decoder.matcher(&grammar::lark(&live, true, &options).unwrap());
         assert_eq!(matcher.get_error(), None);

@@ -1,5 +1,7 @@
 //! Programs with tool calls: what comes out, what goes in, what is printed.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
 use expect_test::{Expect, expect};
 use mote_script::{CallError, Limits, Signature, Step, Vm, compile};
 use serde_json::{Value, json};
