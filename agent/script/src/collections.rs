@@ -25,7 +25,8 @@ impl Heap {
     pub(crate) fn iterate(&mut self, value: Value) -> Outcome<Value> {
         let size = match self.object(value) {
             Some(Object::Iter { .. }) => return Ok(value),
-            Some(Object::Str(_) | Object::List(_) | Object::Tuple(_) | Object::Range { .. }) => 0,
+            Some(Object::Str(_) | Object::List(_) | Object::Tuple(_)) => 0,
+            Some(Object::Range { start, stop, step }) => range_len(*start, *stop, *step),
             Some(Object::Dict(table) | Object::Set(table)) => table.len() as u64,
             _ => {
                 let name = self.type_name(value);
@@ -53,8 +54,8 @@ impl Heap {
                 Some(value) => (*value, at + 1),
                 None => return self.exhaust(id),
             },
-            Object::Range { start, stop, step } => {
-                if at >= range_len(*start, *stop, *step) {
+            Object::Range { start, step, .. } => {
+                if at >= size {
                     return self.exhaust(id);
                 }
                 (Value::Int(start.wrapping_add(step.wrapping_mul(at as i64))), at + 1)
