@@ -42,7 +42,8 @@ pub(super) fn list(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Erro
             break;
         }
     }
-    let truncated = rows.truncated() || walked.truncated;
+    rows.cut_if(walked.truncated);
+    let truncated = rows.truncated();
     let (entries, text) = rows.finish(|| match (wanted, arguments.str("pattern")) {
         ("any", Ok("*")) => format!("{path} is empty"),
         (_, Ok(pattern)) => format!("nothing in {path} matches {}", bounds::shorten(pattern, 100)),
@@ -82,7 +83,8 @@ pub(super) fn largest(arguments: &Arguments, call: &Call<'_>) -> Result<Value, E
             break;
         }
     }
-    let (count, truncated) = (rows.len(), walked.truncated || rows.truncated());
+    rows.cut_if(walked.truncated);
+    let (count, truncated) = (rows.len(), rows.truncated());
     let (files, text) = rows.finish(|| format!("there are no files under {path}"));
     Ok(with_unreadable(
         json!({"path": path, "count": count, "files": files, "truncated": truncated, "text": text}),

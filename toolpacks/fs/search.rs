@@ -39,7 +39,8 @@ pub(super) fn search(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Er
     } else {
         found.lines(call, &regex, Lines::open(&place, path)?, path)?;
     }
-    let (count, truncated) = (found.rows.len(), truncated || found.full);
+    found.rows.cut_if(truncated || found.full);
+    let (count, truncated) = (found.rows.len(), found.rows.truncated());
     let (matches, text) = found.rows.finish(|| {
         format!("no line with {} in {path}, searched {}", shorten(pattern, 100), counted(found.n_files, "file"))
     });
@@ -69,7 +70,11 @@ impl Found {
     fn search_file(&mut self, call: &Call<'_>, regex: &Regex, place: &Path, shown: &str) -> Result<(), Error> {
         match Lines::open(place, shown).and_then(|lines| self.lines(call, regex, lines, shown)) {
             Ok(()) => Ok(()),
-            Err(e) if matches!(e.kind(), ErrorKind::Limit { .. } | ErrorKind::Cancelled) => Err(e),
+            Err(e) if matches!(e.kind(), ErrorKind::Limit { .. }) => {
+                self.full = true;
+                Ok(())
+            }
+            Err(e) if e.kind() == ErrorKind::Cancelled => Err(e),
             Err(_) => {
                 self.n_skipped += 1;
                 Ok(())
@@ -99,8 +104,7 @@ impl Found {
         }
         self.bytes_read += lines.bytes_read();
         if self.bytes_read > MAX_READ_BYTES {
-            return Err(Error::limit("bytes read", MAX_READ_BYTES, self.bytes_read)
-                .with_hint("search a smaller folder or give files=\"*.ext\""));
+            self.full = true;
         }
         Ok(())
     }

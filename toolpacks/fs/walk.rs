@@ -1,4 +1,4 @@
-//! Walking a folder: bounded, in no order, never through a symbolic link.
+//! Walking a folder: bounded, in no order, never through a symbolic link. What was seen until a bound, of time too, is kept.
 
 use crate::context::Call;
 use crate::{Error, ErrorKind, files};
@@ -47,10 +47,13 @@ pub(crate) fn walk(
         .into_iter()
         .filter_entry(|entry| entry.depth() == 0 || enter(entry));
     for (n_visited, entry) in entries.enumerate() {
-        call.check()?;
-        if n_visited >= MAX_VISITED {
-            walked.truncated = true;
-            break;
+        match call.check() {
+            Err(e) if e.kind() == ErrorKind::Cancelled => return Err(e),
+            Ok(()) if n_visited < MAX_VISITED => {}
+            _ => {
+                walked.truncated = true;
+                break;
+            }
         }
         match entry {
             Ok(entry) => {

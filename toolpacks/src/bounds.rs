@@ -93,9 +93,17 @@ impl Rows {
         self.truncated
     }
 
-    /// The items and the text; `empty` is the text of an empty list.
+    /// Says that something was left out before it came here.
+    pub(crate) fn cut_if(&mut self, left_out: bool) {
+        self.truncated |= left_out;
+    }
+
+    /// The items and the text, which says when something was left out; `empty` is the text of an empty list.
     pub(crate) fn finish(self, empty: impl FnOnce() -> String) -> (Vec<Value>, String) {
-        let text = if self.items.is_empty() { empty() } else { self.lines };
+        let mut text = if self.items.is_empty() { empty() } else { self.lines };
+        if self.truncated {
+            text.push_str("\n(there is more)");
+        }
         (self.items, text)
     }
 }

@@ -47,8 +47,8 @@ pub(super) fn processes(arguments: &Arguments, call: &Call<'_>) -> Result<Value,
     }
     let count = found.len();
     let page_bytes = rustix::param::page_size() as u64;
-    let mut rows = Rows::new(call, limit);
-    for (cpu, stat) in found {
+    let mut rows = Rows::new(call, usize::MAX);
+    for (cpu, stat) in found.into_iter().take(limit) {
         let bytes = stat.rss.saturating_mul(page_bytes);
         let memory = human_size(bytes);
         let line = format!("{} ({}): {memory}, {cpu:.1}% CPU", stat.comm, stat.pid);

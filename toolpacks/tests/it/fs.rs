@@ -300,6 +300,23 @@ fn cuts_long_lists_files_and_lines() {
     assert!(matches!(error.kind(), ErrorKind::Limit { limit: 40, .. }), "{error}");
 }
 
+/// What was seen before a bound is worth more than an error, as long as it says that it is not all.
+#[test]
+fn a_walk_out_of_time_gives_what_it_saw() {
+    let mut fixture = Fixture::new();
+    fixture.limits.timeout = Duration::from_secs(1);
+    let slow = || {
+        std::thread::sleep(Duration::from_millis(300));
+        false
+    };
+    let result = fixture.with_context(|context| {
+        let context = mote_toolpacks::CallContext { cancelled: &slow, ..*context };
+        mote_toolpacks::call("fs", "list", &serde_json::Map::new(), &context).unwrap()
+    });
+    assert_eq!(result["truncated"], true);
+    assert!(result["text"].as_str().unwrap().ends_with("(there is more)"));
+}
+
 #[test]
 fn ends_when_cancelled_or_out_of_time() {
     let mut fixture = Fixture::new();
