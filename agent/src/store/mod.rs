@@ -97,8 +97,11 @@ impl Store {
         }
         let mut connection = shared.connection.lock().unwrap_or_else(PoisonError::into_inner);
         work(&mut connection).map_err(|error| {
-            let code = error.sqlite_error_code();
-            if matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)) {
+            let is_damage = is_damage(&error);
+            if is_damage {
+                file::suspect(&shared.path);
+            }
+            if is_damage || error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
                 shared.failed.store(true, Ordering::Release);
             }
             explain(&shared.path, &error)
@@ -106,12 +109,16 @@ impl Store {
     }
 }
 
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
 /// What an error of SQLite means to a person, and the next step.
 fn explain(path: &Path, error: &rusqlite::Error) -> Error {
     let path = path.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::new(ErrorKind::TryAgain, format!("no space left for the store: {path}"))
-            .with_hint("free some space and try again; what was reported before is kept"),
+            .with_hint("free some space and try again; what was reported before is kept. `mote run --no-record` records nothing"),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             not_writable(&path.to_string())
         }
@@ -133,5 +140,5 @@ fn explain(path: &Path, error: &rusqlite::Error) -> Error {
 
 fn not_writable(path: &str) -> Error {
     Error::new(ErrorKind::Configuration, format!("store cannot be written: {path}"))
-        .with_hint("make the folder writable, or set MOTE_HOME to a folder that mote may write")
+        .with_hint("make the folder writable, or set MOTE_HOME to one that is; `mote run --no-record` records nothing")
 }

@@ -61,7 +61,7 @@ fn a_folder_that_cannot_be_written() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     expect![[r#"
         Configuration: store cannot be written: DIR/mote.db.lock
-          hint: make the folder writable, or set MOTE_HOME to a folder that mote may write"#]]
+          hint: make the folder writable, or set MOTE_HOME to one that is; `mote run --no-record` records nothing"#]]
     .assert_eq(&said);
 }
 
@@ -103,7 +103,7 @@ fn a_full_disk() {
     };
     expect![[r#"
         TryAgain: no space left for the store: DIR/mote.db
-          hint: free some space and try again; what was reported before is kept
+          hint: free some space and try again; what was reported before is kept. `mote run --no-record` records nothing
     "#]]
     .assert_eq(&said(&error, folder.path()));
     assert!(acknowledged > 10);
@@ -167,4 +167,25 @@ fn a_damaged_file_in_use_is_left_alone() {
     .assert_eq(&said(&error, folder.path()));
     drop(open);
     assert_eq!(Store::open(&path).unwrap().notices().len(), 1);
+}
+
+#[test]
+fn damage_found_while_running_is_looked_for_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mote.db");
+    let suspect = folder.path().join("mote.db.suspect");
+    let store = Store::open(&path).unwrap();
+    let error = store.run(|_| Err::<(), _>(file::damaged())).unwrap_err();
+    let closed = store.queue().list().unwrap_err();
+    expect![[r#"
+        Configuration: store is damaged: DIR/mote.db
+          hint: start again: a damaged file is set aside and a fresh one made
+        Failed: store closed after a failure: DIR/mote.db
+          hint: look at the first message; then start again
+    "#]]
+    .assert_eq(&(said(&error, folder.path()) + &said(&closed, folder.path())));
+    assert!(suspect.exists());
+    drop(store);
+    assert!(Store::open(&path).unwrap().notices().is_empty());
+    assert!(!suspect.exists());
 }
