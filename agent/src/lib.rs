@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod error;
 pub mod home;
 pub mod machine;
+pub mod os;
 pub mod store;
 pub mod tools;
 

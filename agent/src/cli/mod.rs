@@ -10,6 +10,7 @@ mod progress;
 mod queue;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tools;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ use clap::{Parser, Subcommand};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::home::Home;
+use crate::tools::mcp::{NOT_STARTED, guard_if_asked};
 
 pub use out::Out;
 
@@ -48,6 +50,9 @@ enum Command {
     /// Look at what was recorded
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// See, find and call tools
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
 }
 
 /// What every command gets.
@@ -62,6 +67,12 @@ pub struct Globals {
 
 /// Parses the arguments, runs the command and turns its result into an exit code.
 pub fn main() -> ExitCode {
+    if let Some(guarded) = guard_if_asked() {
+        return ExitCode::from(guarded.unwrap_or_else(|why| {
+            Out::new(false).message(&format!("mote guard: {why}"));
+            NOT_STARTED
+        }));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -90,5 +101,6 @@ fn run(command: Command, globals: &Globals) -> Result<u8> {
         Command::Bench(arguments) => bench::run(&arguments, globals),
         Command::Doctor => doctor::run(globals),
         Command::Queue(command) => queue::run(&command, globals),
+        Command::Tools(command) => tools::run(command, globals),
     }
 }

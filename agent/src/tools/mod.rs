@@ -1,1 +1,19 @@
 //! Servers and tools: the catalogue, retrieval, policy, and the calls themselves.
+//!
+//! The way in is [`ToolRuntime`]. MCP servers are processes behind a guardian, so that nothing of them outlives us.
+
+mod catalogue;
+mod example;
+mod retrieval;
+
+mod policy;
+mod result;
+mod runtime;
+
+pub mod mcp;
+
+pub use catalogue::{Catalogue, Example, Server, ServerKind, ServerState, ToolDescription, ToolEntry, ToolId};
+pub use policy::{Decision, Policy};
+pub use result::{MAX_RESULT_BYTES, ToolFailure, ToolOutcome};
+pub use retrieval::{Candidate, Index};
+pub use runtime::{Asker, ToolOptions, ToolRuntime};

@@ -1,0 +1,254 @@
+//! The MCP servers of one session: found once, started on first call, stopped when idle.
+//!
+//! Invariants: at most [`MAX_ALIVE`] servers that were started for a call live at a time, and [`MAX_DISCOVERING`] more while they are
+//! asked for their tools; a server that fails [`MAX_FAILURES`] times in a row is not started again; every wait ends when the session is
+//! cancelled. The fleet knows processes, not tools: what a listing means is decided by the runtime above it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rmcp::model::{CallToolResult, JsonObject};
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+
+use super::client::{CallError, Client, Listing};
+use super::configuration::McpServer;
+use crate::cancel::{Cancel, POLL};
+use crate::error::{Error, ErrorKind, Result};
+use crate::tools::result::ToolFailure;
+
+/// Servers alive at a time: each is a Python or Node process of some 50 MB.
+const MAX_ALIVE: usize = 8;
+
+/// Servers asked for their tools at a time.
+const MAX_DISCOVERING: usize = 8;
+
+/// A server that is not `keep` and was of no use for so long is stopped.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// Failed starts, crashes and hangs in a row, after which a server stays stopped for this session.
+const MAX_FAILURES: u32 = 3;
+
+/// The first wait before a server that failed is started again; it doubles each time.
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// A server and what it said, or why it did not.
+pub(crate) type Found = (String, std::result::Result<Listing, String>);
+
+/// Where servers run.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground {
+    /// The program that is started as guardian.
+    pub(crate) guardian: PathBuf,
+    /// The folder of servers that name none.
+    pub(crate) working_dir: PathBuf,
+}
+
+/// The servers.
+pub(crate) struct Fleet {
+    runtime: Runtime,
+    ground: Ground,
+    members: Vec<Member>,
+    cancel: Cancel,
+    found: Receiver<Found>,
+    finder: Sender<Found>,
+    n_expected: usize,
+}
+
+struct Member {
+    name: String,
+    server: McpServer,
+    client: Option<Client>,
+    n_failures: u32,
+}
+
+impl Fleet {
+    /// A fleet of servers by their names in the action language; starts none.
+    pub(crate) fn new(servers: Vec<(String, McpServer)>, ground: Ground, cancel: Cancel) -> Result<Fleet> {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("mote-mcp").enable_all().build();
+        let runtime = runtime
+            .map_err(|error| Error::new(ErrorKind::Failed, format!("cannot start the thread for servers: {error}")))?;
+        let member = |(name, server)| Member { name, server, client: None, n_failures: 0 };
+        let (finder, found) = channel();
+        let members = servers.into_iter().map(member).collect();
+        Ok(Fleet { runtime, ground, members, cancel, found, finder, n_expected: 0 })
+    }
+
+    /// How the server of this name is configured.
+    pub(crate) fn server(&self, name: &str) -> Option<&McpServer> {
+        self.members.iter().find(|member| member.name == name).map(|member| &member.server)
+    }
+
+    /// Asks servers for their tools in the background: starts each, lists, stops it again.
+    pub(crate) fn discover(&mut self, names: &[String]) {
+        let permits = Arc::new(Semaphore::new(MAX_DISCOVERING));
+        for member in self.members.iter().filter(|member| names.contains(&member.name)) {
+            let (name, server, ground) = (member.name.clone(), member.server.clone(), self.ground.clone());
+            let (finder, permits) = (self.finder.clone(), permits.clone());
+            self.n_expected += 1;
+            self.runtime.spawn(async move {
+                let _permit = permits.acquire().await;
+                let listing = match Client::start(&server, &ground.guardian, &ground.working_dir).await {
+                    Ok(mut client) => {
+                        let listing = client.list().await;
+                        client.stop().await;
+                        listing
+                    }
+                    Err(why) => Err(why),
+                };
+                drop(finder.send((name, listing)));
+            });
+        }
+    }
+
+    /// What was found since the last time; waits until all is found, `limit` is over or the session is cancelled.
+    pub(crate) fn found(&mut self, limit: Duration) -> Vec<Found> {
+        let deadline = Instant::now() + limit;
+        let mut all = Vec::new();
+        while self.n_expected > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.found.recv_timeout(left.min(POLL)) {
+                Ok(found) => {
+                    self.n_expected -= 1;
+                    all.push(found);
+                }
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() && !self.cancel.is_cancelled() => {}
+                Err(_) => break,
+            }
+        }
+        all
+    }
+
+    /// Makes sure that the server runs; gives what it says of itself if it had to be started.
+    pub(crate) fn start(&mut self, name: &str) -> std::result::Result<Option<Listing>, ToolFailure> {
+        self.stop_idle(name);
+        let Fleet { runtime, ground, members, cancel, .. } = self;
+        let member = member(members, name)?;
+        if let Some(client) = member.client.take_if(|client| client.is_gone()) {
+            runtime.block_on(client.stop());
+        }
+        if member.client.is_some() {
+            return Ok(None);
+        }
+        if member.n_failures >= MAX_FAILURES {
+            return Err(ToolFailure::new("server", format!("the server failed too often and stays stopped: {name}"))
+                .with_hint("do without it, or see what it says: mote tools test"));
+        }
+        let wait = BACKOFF * (1 << member.n_failures) * u32::from(member.n_failures > 0);
+        let started = runtime.block_on(unless(cancel, async {
+            tokio::time::sleep(wait).await;
+            let mut client = Client::start(&member.server, &ground.guardian, &ground.working_dir).await?;
+            match client.list().await {
+                Ok(listing) => Ok((client, listing)),
+                Err(why) => {
+                    client.stop().await;
+                    Err(why)
+                }
+            }
+        }));
+        match started {
+            None => Err(cancelled()),
+            Some(Ok((client, listing))) => {
+                member.client = Some(client);
+                Ok(Some(listing))
+            }
+            Some(Err(why)) => {
+                member.n_failures += 1;
+                Err(ToolFailure::new("server", format!("the server {name} cannot be used: {why}")))
+            }
+        }
+    }
+
+    /// Calls a tool of a started server by its name on the wire. A server that hangs or breaks is ended.
+    pub(crate) fn call(
+        &mut self,
+        name: &str,
+        tool: &str,
+        arguments: &JsonObject,
+    ) -> std::result::Result<CallToolResult, ToolFailure> {
+        let Fleet { runtime, members, cancel, .. } = self;
+        let member = member(members, name)?;
+        let Some(client) = member.client.as_mut() else {
+            return Err(ToolFailure::new("server", format!("the server does not run: {name}")));
+        };
+        let failure = match runtime.block_on(unless(cancel, client.call(tool, arguments))) {
+            Some(Ok(result)) => {
+                member.n_failures = 0;
+                return Ok(result);
+            }
+            Some(Err(CallError::Refused(why))) => return Err(ToolFailure::new("tool", why)),
+            Some(Err(CallError::Timeout(limit))) => ToolFailure::new(
+                "timeout",
+                format!("{name}.{tool} does not answer and was stopped, in seconds: limit {}", limit.as_secs()),
+            )
+            .with_hint("ask for less, or give the server a longer tool_timeout_secs in mcp.json"),
+            Some(Err(CallError::Broken(why))) => ToolFailure::new("server", format!("the server {name} broke: {why}")),
+            None => cancelled(),
+        };
+        member.n_failures += 1;
+        if let Some(client) = member.client.take() {
+            runtime.block_on(client.stop());
+        }
+        Err(failure)
+    }
+
+    /// Stops what was idle for long, and the least recently used if there are too many to start another than `next`.
+    fn stop_idle(&mut self, next: &str) {
+        let stoppable = |member: &Member| member.name != next && !member.server.keep;
+        let idle = |member: &Member| member.client.as_ref().map(|client| client.last_used);
+        let mut stopped = Vec::new();
+        for member in self.members.iter_mut().filter(|member| stoppable(member)) {
+            stopped.extend(member.client.take_if(|client| client.last_used.elapsed() > IDLE));
+        }
+        let others = self.members.iter().filter(|member| member.name != next && member.client.is_some()).count();
+        if others >= MAX_ALIVE {
+            let oldest = self
+                .members
+                .iter_mut()
+                .filter(|member| stoppable(member) && member.client.is_some())
+                .min_by_key(|m| idle(m));
+            stopped.extend(oldest.and_then(|member| member.client.take()));
+        }
+        self.runtime.block_on(stop_all(stopped));
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        let clients: Vec<Client> = self.members.iter_mut().filter_map(|member| member.client.take()).collect();
+        self.runtime.block_on(stop_all(clients));
+    }
+}
+
+/// Stops servers side by side.
+async fn stop_all(clients: Vec<Client>) {
+    let stops: Vec<_> = clients.into_iter().map(|client| tokio::spawn(client.stop())).collect();
+    for stop in stops {
+        drop(stop.await);
+    }
+}
+
+fn member<'a>(members: &'a mut [Member], name: &str) -> std::result::Result<&'a mut Member, ToolFailure> {
+    let found = members.iter_mut().find(|member| member.name == name);
+    found.ok_or_else(|| ToolFailure::new("server", format!("no such server: {name}")))
+}
+
+/// The future's result, or nothing if the session is cancelled first.
+async fn unless<T>(cancel: &Cancel, future: impl Future<Output = T>) -> Option<T> {
+    let cancelled = async {
+        while !cancel.is_cancelled() {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    tokio::select! {
+        result = future => Some(result),
+        () = cancelled => None,
+    }
+}
+
+fn cancelled() -> ToolFailure {
+    ToolFailure::new("cancelled", "the call was cancelled")
+}

@@ -1,0 +1,433 @@
+//! The way from a call in a program to a result: names, policy, the pack or server behind it, bounds.
+//!
+//! Everything that goes wrong in a call is a [`ToolFailure`], which the model sees; only what keeps a session from starting (an
+//! `mcp.json` that does not parse, a pack that does not exist) is an error. Opening never waits longer for servers than
+//! [`ToolOptions::discovery`]: who has not answered by then is named in a notice and taken in by [`ToolRuntime::refresh`].
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use mote_toolpacks::{CallContext, MemoryNotes, Notes};
+use serde_json::{Map, Value};
+
+use super::catalogue::{Catalogue, Server, ServerKind, ServerState, ToolDescription, ToolId, unique};
+use super::mcp::{self, Fleet, Found, Ground, Listing, Manifests, McpServer};
+use super::policy::{Decision, Policy, matches};
+use super::result::{MAX_RESULT_BYTES, ToolFailure, ToolOutcome, bound, value_of};
+use super::retrieval::Index;
+use crate::cancel::Cancel;
+use crate::error::{Error, ErrorKind, Result};
+use crate::home::Home;
+
+/// How long opening waits for servers that were never seen before.
+const DISCOVERY: Duration = Duration::from_secs(5);
+
+/// Asks a person whether something may be done.
+pub type Asker = Box<dyn Fn(&str) -> bool>;
+
+/// What a session may use, and how.
+pub struct ToolOptions {
+    /// The built-in packs by name; all of them if not given.
+    pub packs: Option<Vec<String>>,
+    /// The file of MCP servers; that of the home folder, if there is one, if not given.
+    pub mcp: Option<PathBuf>,
+    /// Where relative paths start and servers run.
+    pub working_dir: PathBuf,
+    /// Folders under which packs may write.
+    pub writable: Vec<PathBuf>,
+    /// Patterns of tools that may run without asking.
+    pub allow: Vec<String>,
+    /// Patterns of tools that may not run.
+    pub deny: Vec<String>,
+    /// Asks a person; without one, what would be asked is denied.
+    pub asker: Option<Asker>,
+    /// Durable memory; without it notes live as long as the session.
+    pub notes: Option<Box<dyn Notes>>,
+    /// How long opening may wait for servers that were never seen before.
+    pub discovery: Duration,
+    /// The program that guards servers; mote itself, or what `MOTE_GUARD_EXE` names, if not given.
+    pub guardian: Option<PathBuf>,
+}
+
+impl Default for ToolOptions {
+    fn default() -> Self {
+        ToolOptions {
+            packs: None,
+            mcp: None,
+            working_dir: PathBuf::from("."),
+            writable: Vec::new(),
+            allow: Vec::new(),
+            deny: Vec::new(),
+            asker: None,
+            notes: None,
+            discovery: DISCOVERY,
+            guardian: None,
+        }
+    }
+}
+
+/// The tools of one session.
+pub struct ToolRuntime {
+    catalogue: Catalogue,
+    index: Index,
+    policy: Policy,
+    notices: Vec<String>,
+    manifests: Manifests,
+    fleet: Option<Fleet>,
+    working_dir: PathBuf,
+    writable: Vec<PathBuf>,
+    asker: Option<Asker>,
+    notes: Box<dyn Notes>,
+    cancel: Cancel,
+}
+
+impl ToolRuntime {
+    /// Reads packs and `mcp.json`, takes in what is remembered of the servers and asks those that are new.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] if `mcp.json` cannot be read or parsed, [`ErrorKind::Usage`] if a pack does not exist.
+    pub fn open(home: &Home, options: ToolOptions, cancel: Cancel) -> Result<ToolRuntime> {
+        let mut servers = packs(options.packs.as_deref())?;
+        let path = options.mcp.or_else(|| Some(home.mcp_json()).filter(|path| path.exists()));
+        let configuration = path.map(|path| mcp::read(&path)).transpose()?.unwrap_or_default();
+        let mut notices = configuration.notices;
+        let members = named(configuration.servers);
+        for (name, server) in &members {
+            if let Some(at) = servers.iter().position(|pack| pack.name == *name) {
+                servers.remove(at);
+                notices.push(format!("the pack {name} is replaced by the server of this name in mcp.json"));
+            }
+            servers.push(undiscovered(name, server));
+        }
+        let mut runtime = ToolRuntime {
+            catalogue: Catalogue::new(servers),
+            index: Index::default(),
+            policy: Policy::new(&options.allow, &options.deny),
+            notices,
+            manifests: Manifests::below(home.cache()),
+            fleet: None,
+            working_dir: options.working_dir,
+            writable: options.writable,
+            asker: options.asker,
+            notes: options.notes.unwrap_or_else(|| Box::new(MemoryNotes::default())),
+            cancel,
+        };
+        if !members.is_empty() {
+            runtime.muster(members, mcp::guardian(options.guardian), options.discovery)?;
+        }
+        runtime.index = Index::build(&runtime.catalogue);
+        Ok(runtime)
+    }
+
+    /// Every server and tool that is known.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// Retrieval over the catalogue.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// What a person should know and was not told yet; each notice is given once.
+    pub fn notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Takes in servers that have answered meanwhile, without waiting; whether the catalogue has changed.
+    pub fn refresh(&mut self) -> bool {
+        let found = self.fleet.as_mut().map(|fleet| fleet.found(Duration::ZERO)).unwrap_or_default();
+        let changed = !found.is_empty();
+        if changed {
+            self.take_in(found);
+            self.index = Index::build(&self.catalogue);
+        }
+        changed
+    }
+
+    /// Calls a tool and waits for what becomes of it.
+    pub fn call(&mut self, server: &str, tool: &str, arguments: &Map<String, Value>) -> ToolOutcome {
+        let started = Instant::now();
+        let mutating = self.catalogue.tool(server, tool).is_some_and(|entry| entry.writes);
+        let (result, bytes, truncated) = match self.run(server, tool, arguments) {
+            Ok(value) => bound(value, MAX_RESULT_BYTES),
+            Err(failure) => (Err(failure), 0, false),
+        };
+        let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        ToolOutcome { result, bytes, truncated, ms, mutating }
+    }
+
+    fn run(
+        &mut self,
+        server: &str,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> std::result::Result<Value, ToolFailure> {
+        let id = ToolId::new(server, tool);
+        let entry = self.catalogue.tool(server, tool).ok_or_else(|| self.unknown(&id))?;
+        let (wire_name, schema_sha256) = (entry.wire_name.clone(), entry.schema_sha256.clone());
+        self.permit(&id.to_string(), entry.writes, arguments)?;
+        let is_pack = self.catalogue.server(server).is_some_and(|server| server.kind == ServerKind::Pack);
+        if is_pack {
+            return self.call_pack(server, &wire_name, arguments);
+        }
+        let arguments = on_the_wire(&entry.signature, arguments);
+        self.start(server, &id, &wire_name, &schema_sha256)?;
+        let fleet = self
+            .fleet
+            .as_mut()
+            .ok_or_else(|| ToolFailure::new("server", format!("the server cannot run: {server}")))?;
+        value_of(fleet.call(server, &wire_name, &arguments)?)
+    }
+
+    fn permit(&self, id: &str, writes: bool, arguments: &Map<String, Value>) -> std::result::Result<(), ToolFailure> {
+        let allow = format!("a person can allow it: --allow \"{id}\"");
+        match self.policy.decide(id, writes) {
+            Decision::Allow => Ok(()),
+            Decision::Deny => Err(ToolFailure::new("denied", format!("policy forbids this tool: {id}"))),
+            Decision::Ask => match &self.asker {
+                Some(ask) if ask(&question(id, arguments)) => Ok(()),
+                Some(_) => Err(ToolFailure::new("denied", format!("the person said no to: {id}"))),
+                None => {
+                    Err(ToolFailure::new("denied", format!("it may change something and nobody is there to ask: {id}"))
+                        .with_hint(allow))
+                }
+            },
+        }
+    }
+
+    fn call_pack(
+        &self,
+        pack: &str,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> std::result::Result<Value, ToolFailure> {
+        let cancelled = || self.cancel.is_cancelled();
+        let mut context = CallContext::new(&self.working_dir, self.notes.as_ref());
+        context.writable = &self.writable;
+        context.cancelled = &cancelled;
+        mote_toolpacks::call(pack, tool, arguments, &context).map_err(|error| ToolFailure {
+            kind: pack_kind(error.kind()).to_owned(),
+            message: error.message().to_owned(),
+            hint: error.hint().map(str::to_owned),
+        })
+    }
+
+    /// Starts the server if need be; a tool that is no longer what the program was written for is not called.
+    fn start(
+        &mut self,
+        server: &str,
+        id: &ToolId,
+        wire_name: &str,
+        schema_sha256: &str,
+    ) -> std::result::Result<(), ToolFailure> {
+        let fleet = self
+            .fleet
+            .as_mut()
+            .ok_or_else(|| ToolFailure::new("server", format!("the server cannot run: {server}")))?;
+        let listing = match fleet.start(server) {
+            Ok(None) => return Ok(()),
+            Ok(Some(listing)) => listing,
+            Err(failure) => {
+                self.set_state(server, ServerState::Failed(failure.message.clone()));
+                return Err(failure);
+            }
+        };
+        let changes = self.changes(server, &listing);
+        if !changes.is_empty() {
+            self.notices.push(format!("server {server} has changed since it was last seen: {}", changes.join(", ")));
+            self.take_in(vec![(server.to_owned(), Ok(listing))]);
+            self.index = Index::build(&self.catalogue);
+        }
+        self.set_state(server, ServerState::Started);
+        let now = self
+            .catalogue
+            .server(server)
+            .and_then(|server| server.tools.iter().find(|tool| tool.wire_name == wire_name));
+        match now {
+            Some(entry) if entry.schema_sha256 == schema_sha256 => Ok(()),
+            Some(entry) => {
+                Err(ToolFailure::new("schema_changed", format!("the tool has changed and was not called: {id}"))
+                    .with_hint(format!("it is now {}", entry.signature.line())))
+            }
+            None => Err(ToolFailure::new("schema_changed", format!("the server no longer has this tool: {id}"))),
+        }
+    }
+
+    fn changes(&self, server: &str, listing: &Listing) -> Vec<String> {
+        let known = self.catalogue.server(server).map(|server| server.tools.as_slice()).unwrap_or_default();
+        let new = |said: &&ToolDescription| {
+            !known.iter().any(|tool| tool.wire_name == said.name && tool.schema_sha256 == said.sha256())
+        };
+        let gone = known.iter().filter(|tool| !listing.tools.iter().any(|said| said.name == tool.wire_name));
+        let mut changes: Vec<String> = listing.tools.iter().filter(new).map(|said| said.name.clone()).collect();
+        changes.extend(gone.map(|tool| format!("{} is gone", tool.wire_name)));
+        changes
+    }
+
+    /// Sets up the fleet, takes in what is remembered and asks the rest.
+    fn muster(&mut self, members: Vec<(String, McpServer)>, guardian: Option<PathBuf>, limit: Duration) -> Result<()> {
+        let guardian = guardian.ok_or_else(|| {
+            Error::new(ErrorKind::Configuration, "no program that can guard servers")
+                .with_hint("set MOTE_GUARD_EXE to the mote binary where mote is used as a library")
+        })?;
+        let ground = Ground { guardian, working_dir: self.working_dir.clone() };
+        let remembered = members.iter().map(|(name, server)| (name.clone(), self.manifests.load(name, server)));
+        let remembered: Vec<(String, Option<Listing>)> = remembered.collect();
+        let mut fleet = Fleet::new(members, ground, self.cancel.clone())?;
+        let new: Vec<String> =
+            remembered.iter().filter(|(_, listing)| listing.is_none()).map(|(name, _)| name.clone()).collect();
+        fleet.discover(&new);
+        let found = fleet.found(limit);
+        self.fleet = Some(fleet);
+        for (name, listing) in remembered {
+            if let Some(listing) = listing {
+                self.describe(&name, &listing);
+            }
+        }
+        self.take_in(found);
+        for server in self.catalogue.servers().iter().filter(|server| server.state == ServerState::Discovering) {
+            self.notices.push(format!(
+                "server {} has not said yet what tools it has; it is asked on in the background",
+                server.name
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes in what servers said when they were asked, and remembers it.
+    fn take_in(&mut self, found: Vec<Found>) {
+        for (name, listing) in found {
+            match listing {
+                Ok(listing) => {
+                    self.describe(&name, &listing);
+                    let server = self.fleet.as_ref().and_then(|fleet| fleet.server(&name));
+                    let saved = server.map_or(Ok(()), |server| self.manifests.save(&name, server, &listing));
+                    if let Err(error) = saved {
+                        self.notices.push(format!("what server {name} offers cannot be remembered: {error}"));
+                    }
+                }
+                Err(why) => {
+                    self.notices.push(format!("server {name} cannot be used: {why}"));
+                    self.set_state(&name, ServerState::Failed(why));
+                }
+            }
+        }
+    }
+
+    fn describe(&mut self, name: &str, listing: &Listing) {
+        let Some(configured) = self.fleet.as_ref().and_then(|fleet| fleet.server(name)) else { return };
+        let reads = |said: &ToolDescription| {
+            let listed = configured.reads.iter().any(|pattern| matches(pattern, &said.name));
+            listed || (configured.trusted && said.read_only_hint)
+        };
+        if let Some(server) = self.catalogue.server_mut(name) {
+            self.notices.extend(server.describe(&listing.summary, listing.tools.clone(), &|said| !reads(said)));
+        }
+    }
+
+    fn set_state(&mut self, server: &str, state: ServerState) {
+        if let Some(server) = self.catalogue.server_mut(server) {
+            server.state = state;
+        }
+    }
+
+    fn unknown(&self, id: &ToolId) -> ToolFailure {
+        let failure = ToolFailure::new("unknown_tool", format!("no such tool: {id}"));
+        match self.catalogue.server(&id.server) {
+            Some(server) => match &server.state {
+                ServerState::Discovering => {
+                    failure.with_hint("its server has not said yet what tools it has, try again later")
+                }
+                ServerState::Failed(why) => failure.with_hint(format!("its server cannot be used: {why}")),
+                _ => failure.with_hint(format!(
+                    "tools of {}: {}",
+                    id.server,
+                    names(server.tools.iter().map(|tool| tool.id.tool.as_str()))
+                )),
+            },
+            None => failure.with_hint(format!(
+                "servers: {}",
+                names(self.catalogue.servers().iter().map(|server| server.name.as_str()))
+            )),
+        }
+    }
+}
+
+fn packs(wanted: Option<&[String]>) -> Result<Vec<Server>> {
+    let packs = mote_toolpacks::builtin().map_err(|error| Error::new(ErrorKind::Failed, error.message()))?;
+    let known = names(packs.iter().map(|pack| pack.name.as_str()));
+    if let Some(name) = wanted.into_iter().flatten().find(|name| !packs.iter().any(|pack| pack.name == **name)) {
+        return Err(
+            Error::new(ErrorKind::Usage, format!("no such pack: {name}")).with_hint(format!("built-in packs: {known}"))
+        );
+    }
+    let chosen = packs.into_iter().filter(|pack| wanted.is_none_or(|wanted| wanted.contains(&pack.name)));
+    chosen.map(|pack| Server::from_pack(pack).map_err(|why| Error::new(ErrorKind::Failed, why))).collect()
+}
+
+/// Names in the action language for configured servers.
+fn named(servers: Vec<McpServer>) -> Vec<(String, McpServer)> {
+    let mut taken = HashSet::new();
+    servers.into_iter().map(|server| (unique(mote_script::identifier(&server.name), &mut taken), server)).collect()
+}
+
+fn undiscovered(name: &str, server: &McpServer) -> Server {
+    let command = std::iter::once(&server.command).chain(&server.args).cloned().collect::<Vec<_>>().join(" ");
+    Server {
+        name: name.to_owned(),
+        wire_name: server.name.clone(),
+        summary: String::new(),
+        kind: ServerKind::Mcp { command },
+        state: ServerState::Discovering,
+        tools: Vec::new(),
+    }
+}
+
+/// Arguments under the names that the server knows; those of the action language are understood too.
+fn on_the_wire(signature: &mote_script::Signature, arguments: &Map<String, Value>) -> Map<String, Value> {
+    let params = &signature.params;
+    let wire_name = |name: &String| {
+        let known = params
+            .iter()
+            .find(|param| param.wire_name == *name)
+            .or_else(|| params.iter().find(|param| param.name == *name));
+        known.map_or_else(|| name.clone(), |param| param.wire_name.clone())
+    };
+    arguments.iter().map(|(name, value)| (wire_name(name), value.clone())).collect()
+}
+
+fn question(id: &str, arguments: &Map<String, Value>) -> String {
+    const MAX_CHARS: usize = 400;
+    let text = Value::Object(arguments.clone()).to_string();
+    let shown: String = text.chars().take(MAX_CHARS).collect();
+    let more = if shown.len() < text.len() { ".." } else { "" };
+    format!("{id} may change something; call it with {shown}{more}?")
+}
+
+fn names<'a>(all: impl Iterator<Item = &'a str>) -> String {
+    const MAX_NAMES: usize = 24;
+    let mut names: Vec<&str> = all.take(MAX_NAMES + 1).collect();
+    if names.len() > MAX_NAMES {
+        names.truncate(MAX_NAMES);
+        names.push("..");
+    }
+    names.join(", ")
+}
+
+fn pack_kind(kind: mote_toolpacks::ErrorKind) -> &'static str {
+    use mote_toolpacks::ErrorKind as Kind;
+    match kind {
+        Kind::InvalidManifest => "invalid_manifest",
+        Kind::UnknownTool => "unknown_tool",
+        Kind::InvalidArgument => "invalid_argument",
+        Kind::NotFound => "not_found",
+        Kind::Permission => "permission",
+        Kind::Limit { .. } => "limit",
+        Kind::Io => "io",
+        Kind::Unsupported => "unsupported",
+        Kind::Cancelled => "cancelled",
+        _ => "tool",
+    }
+}
