@@ -8,11 +8,13 @@
 pub mod bundles;
 pub mod cancel;
 pub mod cli;
+pub mod context;
 pub mod doctor;
 pub mod error;
 pub mod home;
 pub mod machine;
 pub mod os;
+pub mod session;
 pub mod store;
 pub mod tools;
 

@@ -83,8 +83,29 @@ struct ParamManifest {
     optional: bool,
     #[serde(rename = "enum")]
     choices: Option<Vec<Value>>,
+    /// `path`, `words` or `number`: the value is one that the task says.
+    from_task: Option<FromTask>,
     minimum: Option<i64>,
     maximum: Option<i64>,
+}
+
+/// What of the task a parameter's value quotes.
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum FromTask {
+    Path,
+    Words,
+    Number,
+}
+
+impl FromTask {
+    fn name(self) -> &'static str {
+        match self {
+            FromTask::Path => "path",
+            FromTask::Words => "words",
+            FromTask::Number => "number",
+        }
+    }
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -195,6 +216,9 @@ impl ParamManifest {
         schema["description"] = self.description.into();
         if let Some(choices) = self.choices {
             schema["enum"] = choices.into();
+        }
+        if let Some(from_task) = self.from_task {
+            schema["x-from-task"] = from_task.name().into();
         }
         if let Some(minimum) = self.minimum {
             schema["minimum"] = minimum.into();

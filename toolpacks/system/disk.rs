@@ -36,11 +36,11 @@ pub(super) fn disk(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Erro
     let path = arguments.path("path")?;
     let found = statvfs(resolve(call, path)).map_err(|e| Error::io("look at", path, &e.into()))?;
     let space = Space::of(&found);
-    let (total, free) = (human_size(space.total), human_size(space.free));
+    let (total, free, used_percent) = (human_size(space.total), human_size(space.free), space.used_percent());
     Ok(json!({
         "path": path, "total_bytes": space.total, "used_bytes": space.used, "free_bytes": space.free,
-        "total": total, "used": human_size(space.used), "free": free, "used_percent": space.used_percent(),
-        "text": format!("{free} of {total} are free on {path}"),
+        "total": total, "used": human_size(space.used), "free": free, "used_percent": used_percent,
+        "text": format!("{free} of {total} are free on {path}, {used_percent}% is used"),
     }))
 }
 

@@ -19,11 +19,13 @@ use std::fmt::Write;
 const MOST_TOOLS: usize = 512;
 /// Bytes of a grammar; a schema that wants more is refused.
 const MOST_BYTES: usize = 2 << 20;
+/// Fields that one grammar may name.
+const MOST_FIELDS: usize = 1_000;
 /// Targets of a loop or an assignment.
 const MOST_TARGETS: usize = 4;
 
 /// What a decoded program may look like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// `# ` lines that may open the program.
     pub comments: u32,
@@ -37,6 +39,10 @@ pub struct Options {
     pub string_chars: u32,
     /// Whether the last statement has to be `answer(..)`, and no other statement at the left margin is.
     pub answer_last: bool,
+    /// Whether a variable may have a server's name.
+    pub shadowing: bool,
+    /// The names that may stand after a dot: the fields that results are known to have. Any name if there are none.
+    pub fields: Vec<String>,
 }
 
 impl Default for Options {
@@ -48,6 +54,8 @@ impl Default for Options {
             block_depth: 3,
             string_chars: 400,
             answer_last: false,
+            shadowing: true,
+            fields: Vec::new(),
         }
     }
 }
@@ -62,6 +70,8 @@ impl Options {
             block_depth: self.block_depth.min(6),
             string_chars: self.string_chars.clamp(1, 2_000),
             answer_last: self.answer_last,
+            shadowing: self.shadowing,
+            fields: self.fields.iter().filter(|name| is_name(name)).take(MOST_FIELDS).cloned().collect(),
         }
     }
 }
@@ -76,7 +86,7 @@ pub fn lark(tools: &[Signature], moves: bool, options: &Options) -> Result<Strin
     if tools.len() > MOST_TOOLS {
         return Err(Error::over("tool", MOST_TOOLS as u64, tools.len() as u64));
     }
-    let mut grammar = Grammar { out: String::new(), servers: Vec::new() };
+    let mut grammar = Grammar { out: String::new(), servers: Vec::new(), owned: false };
     for tool in &tools {
         if !grammar.servers.contains(&tool.server) {
             grammar.servers.push(tool.server.clone());
@@ -85,7 +95,7 @@ pub fn lark(tools: &[Signature], moves: bool, options: &Options) -> Result<Strin
     let answer_last = options.answer_last && moves;
     grammar.statements(&options, moves, answer_last);
     grammar.terminals(&options);
-    grammar.expressions();
+    grammar.expressions(&options);
     grammar.tools(&tools)?;
     if moves {
         grammar.moves();
@@ -99,6 +109,13 @@ pub fn lark(tools: &[Signature], moves: bool, options: &Options) -> Result<Strin
 struct Grammar {
     out: String,
     servers: Vec<String>,
+    /// Whether a server's name may also be a variable.
+    owned: bool,
+}
+
+fn is_name(text: &str) -> bool {
+    let starts = text.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic());
+    starts && text.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) && !KEYWORDS.contains(&text)
 }
 
 /// Text as a literal of the grammar.
@@ -179,8 +196,14 @@ impl Grammar {
         let n = options.string_chars;
         let mut reserved: Vec<&str> = KEYWORDS.to_vec();
         self.rule("COMMENT", &format!("/# [^\\n\\r]{{1,{n}}}\\n/"));
+        let servers = self.servers.clone();
+        if !options.shadowing {
+            reserved.extend(servers.iter().map(String::as_str));
+        }
         self.rule("NAME", &format!("/[a-zA-Z_][a-zA-Z0-9_]{{0,40}}/ & ~/{}/", reserved.join("|")));
-        reserved.extend(self.servers.iter().map(String::as_str));
+        if options.shadowing {
+            reserved.extend(servers.iter().map(String::as_str));
+        }
         self.rule("VARIABLE", &format!("/[a-zA-Z_][a-zA-Z0-9_]{{0,40}}/ & ~/{}/", reserved.join("|")));
         self.rule("INT", "/0|[1-9][0-9]{0,14}/");
         self.rule("FLOAT", "/(0|[1-9][0-9]{0,14})\\.[0-9]{1,15}/");

@@ -8,6 +8,7 @@ mod model;
 mod out;
 mod progress;
 mod queue;
+mod run;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tools;
@@ -40,6 +41,8 @@ Exit codes: 0 done, 1 failed, 2 usage, 75 try again later, 78 bad configuration,
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Run a task: the model writes programs that call tools until it is answered
+    Run(Box<run::Args>),
     /// Import, list, verify and try models
     #[command(subcommand)]
     Model(model::ModelCommand),
@@ -97,6 +100,7 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command, globals: &Globals) -> Result<u8> {
     match command {
+        Command::Run(arguments) => run::run(&arguments, globals),
         Command::Model(command) => model::run(command, globals),
         Command::Bench(arguments) => bench::run(&arguments, globals),
         Command::Doctor => doctor::run(globals),

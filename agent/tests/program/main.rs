@@ -5,4 +5,5 @@
 mod doctor;
 mod program;
 mod queue;
+mod tasks;
 mod usage;

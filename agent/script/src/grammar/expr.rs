@@ -3,7 +3,7 @@
 //! Names of rules: `e` outside of f-strings, `f` inside, where a string is single-quoted. `x3` is the top level, the only
 //! one with tool calls in it. `n2` is an expression that opens with no literal.
 
-use super::{Grammar, alternatives};
+use super::{Grammar, Options, alternatives};
 use crate::ast::{BINARY, COMPARISONS};
 use crate::methods;
 use crate::value::Builtin;
@@ -16,7 +16,10 @@ const MOST_OPERATORS: usize = 4;
 const MOST_ACCESSES: usize = 4;
 
 impl Grammar {
-    pub(super) fn expressions(&mut self) {
+    pub(super) fn expressions(&mut self, options: &Options) {
+        let fields = &options.fields;
+        self.rule("FIELD", &if fields.is_empty() { "NAME".to_owned() } else { alternatives(fields) });
+        self.owned = options.shadowing && !self.servers.is_empty();
         let signs: Vec<String> = BINARY.iter().map(|(sign, ..)| format!(" {sign} ")).collect();
         self.rule("binary", &alternatives(signs));
         let words = COMPARISONS.iter().filter(|(sign, _)| !sign.starts_with("is"));
@@ -30,11 +33,11 @@ impl Grammar {
         names.dedup();
         names.retain(|name| !matches!(*name, "sort" | "encode" | "fromkeys"));
         self.rule("METHOD", &alternatives(names));
-        let servers = self.servers.clone();
-        if !servers.is_empty() {
-            self.rule("SERVER", &alternatives(&servers));
+        if self.owned {
+            let servers = alternatives(&self.servers);
+            self.rule("SERVER", &servers);
         }
-        let owned = if servers.is_empty() { "" } else { " | SERVER own0 access0{0,2}" };
+        let owned = if self.owned { " | SERVER own0 access0{0,2}" } else { "" };
         for (prefix, string) in [("e", "STRING | fstring"), ("f", "INNER_STRING")] {
             self.rule(
                 &format!("{prefix}literal"),
@@ -47,7 +50,7 @@ impl Grammar {
                     owned.replace("own0", &format!("{prefix}own0")).replace(" access0", &format!(" {prefix}access0"))
                 ),
             );
-            self.rule(&format!("{prefix}own0"), &format!("\".\" NAME | \"[\" ({string} | \"-\"? INT | NAME) \"]\""));
+            self.rule(&format!("{prefix}own0"), &format!("\".\" FIELD | \"[\" ({string} | \"-\"? INT | NAME) \"]\""));
             self.rule(&format!("{prefix}access0"), &format!("{prefix}own0 | \".\" METHOD \"()\""));
             self.rule(&format!("{prefix}0"), &format!("{prefix}atom0 (binary {prefix}atom0){{0,2}}"));
             self.rule(&format!("{prefix}atom0"), &format!("\"-\"? ({prefix}literal | {prefix}name0)"));
@@ -82,15 +85,12 @@ impl Grammar {
             &format!("{p}post"),
             &format!("{p}named | ({literal} | {p}list | {p}comp) {p}access{{0,2}} | ({p}call | \"(\" {sub} \")\") {p}access{{0,3}}{more}"),
         );
-        let owned = if self.servers.is_empty() {
-            String::new()
-        } else {
-            format!(" | SERVER {p}own {p}access{{0,{MOST_ACCESSES}}}")
-        };
+        let owned =
+            if self.owned { format!(" | SERVER {p}own {p}access{{0,{MOST_ACCESSES}}}") } else { String::new() };
         self.rule(&format!("{p}named"), &format!("VARIABLE {p}access{{0,{MOST_ACCESSES}}}{owned}"));
         self.rule(
             &format!("{p}own"),
-            &format!("\".\" NAME | \"[\" {index} \"]\" | \"[\" (\"-\"? INT)? \":\" (\"-\"? INT)? \"]\""),
+            &format!("\".\" FIELD | \"[\" {index} \"]\" | \"[\" (\"-\"? INT)? \":\" (\"-\"? INT)? \"]\""),
         );
         self.rule(&format!("{p}access"), &format!("{p}own | \".\" METHOD \"(\" {p}args \")\""));
         self.rule(&format!("{p}args"), &format!("({sub} (\", \" {sub}){{0,{MOST_ARGS}}} | {sub} {p}clauses)?"));

@@ -1,0 +1,284 @@
+//! `mote run`: one task, from the prompt to the answer and its cost.
+
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use mote_model::{Bundle, LoadOptions, Model, Sampling};
+use mote_trajectory::{Finite, Policy, Reason, Recorded, Recording, Sha256, TaskSource};
+use serde_json::json;
+
+use super::Globals;
+use crate::context::{Prompt, ShortlistCaps, Style};
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::{
+    Author, Budgets, Identity, ModelAuthor, Recorder, Report, ScriptedAuthor, Session, SessionOptions, Status, this_device,
+};
+use crate::store::Store;
+use crate::tools::{ToolOptions, ToolRuntime};
+use crate::bundles;
+use show::Show;
+
+/// The most bytes of a script file.
+const MAX_SCRIPT_BYTES: u64 = 1 << 20;
+
+/// Give a task in words; the model writes programs that call tools until it is answered.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  mote run \"How much disk space is free on /?\"
+  mote run --mcp mcp.json --allow 'time.*' \"What time is it in Tokyo?\"
+  mote run --script programs.txt \"a task\"     programs from a file, separated by lines ---, in place of the model
+  mote run --prompt-only \"a task\"             what the model would see, and what it costs")]
+pub(super) struct Args {
+    /// What to do, in words
+    task: String,
+    /// The bundle to use: a name from `mote model list`, or a folder
+    #[arg(long, value_name = "BUNDLE")]
+    model: Option<String>,
+    /// MCP servers to offer; the default is mcp.json among the configuration, if there is one
+    #[arg(long, value_name = "FILE")]
+    mcp: Option<PathBuf>,
+    /// Offer only these built-in packs; may be repeated
+    #[arg(long = "pack", value_name = "PACK")]
+    packs: Vec<String>,
+    /// Tools that may be called without asking though they write, such as 'fs.write' or 'git.*'; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    allow: Vec<String>,
+    /// Folders in which files may be written; may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    writable: Vec<PathBuf>,
+    /// Programs from a file in place of the model, one a turn, separated by lines `---`
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Show the first prompt and its cost; nothing is generated or called
+    #[arg(long)]
+    prompt_only: bool,
+    /// Whether tools are retrieved before the model speaks
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    retrieval: Switch,
+    /// The context window, in tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
+    context: usize,
+    /// Threads that compute; 0 takes the physical cores
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// 0 takes the best token always
+    #[arg(long, default_value_t = 0.0)]
+    temperature: f32,
+    /// Draw among the likeliest tokens that together have this probability
+    #[arg(long, default_value_t = 1.0)]
+    top_p: f32,
+    /// Draw among tokens at least this likely, relative to the best
+    #[arg(long, default_value_t = 0.0)]
+    min_p: f32,
+    /// Seed of the draw
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Programs that may be written
+    #[arg(long, value_name = "N", default_value_t = Budgets::default().turns)]
+    max_turns: usize,
+    /// Tools that may be called
+    #[arg(long, value_name = "N", default_value_t = Budgets::default().calls)]
+    max_calls: usize,
+    /// Tokens that may be generated in all
+    #[arg(long, value_name = "N", default_value_t = Budgets::default().tokens)]
+    max_tokens: usize,
+    /// Wall time of the whole run
+    #[arg(long, value_name = "SECONDS", default_value_t = Budgets::default().wall.as_secs())]
+    max_seconds: u64,
+    /// How much is recorded of each token: `full` computes the log-probabilities of the whole vocabulary
+    #[arg(long, value_enum, default_value_t = RecordingArg::Light)]
+    recording: RecordingArg,
+    /// Keep no trajectory
+    #[arg(long)]
+    no_record: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RecordingArg {
+    Full,
+    Light,
+}
+
+pub(super) fn run(args: &Args, globals: &Globals) -> Result<u8> {
+    let show = Show::new(globals.out);
+    let (mut author, style, policy) = author(args, globals, &show)?;
+    let working_dir = std::env::current_dir()
+        .map_err(|error| Error::new(ErrorKind::Configuration, format!("the working folder is gone: {error}")))?;
+    let store = if args.no_record || args.prompt_only { None } else { Some(Store::open(&globals.home.store())?) };
+    for notice in store.iter().flat_map(Store::notices) {
+        show.notice(notice);
+    }
+    let tool_options = ToolOptions {
+        packs: (!args.packs.is_empty()).then(|| args.packs.clone()),
+        mcp: args.mcp.clone(),
+        working_dir,
+        writable: args.writable.clone(),
+        allow: args.allow.clone(),
+        asker: show.asker(),
+        notes: store.as_ref().map(|store| Box::new(store.notes()) as _),
+        ..ToolOptions::default()
+    };
+    let mut tools = ToolRuntime::open(&globals.home, tool_options, globals.cancel.clone())?;
+    for notice in tools.notices() {
+        show.notice(&notice);
+    }
+    let recorder = Recorder::new(identity(args, policy), store.as_ref().map(Store::queue));
+    let mut emit = |event: &_| show.event(event);
+    let session =
+        Session::new(&args.task, &mut tools, &mut *author, recorder, options(args, style), globals.cancel.clone(), &mut emit)?;
+    if args.prompt_only {
+        prompt_only(&session.first_prompt()?, globals)?;
+        return Ok(0);
+    }
+    let report = session.run()?;
+    show.report(&report)?;
+    Ok(u8::from(report.status != Status::Complete))
+}
+
+fn options(args: &Args, style: Style) -> SessionOptions {
+    SessionOptions {
+        style,
+        shortlist: ShortlistCaps::default(),
+        budgets: Budgets {
+            turns: args.max_turns,
+            calls: args.max_calls,
+            tokens: args.max_tokens,
+            wall: Duration::from_secs(args.max_seconds),
+            ..Budgets::default()
+        },
+        limits: mote_script::Limits::default(),
+        retrieval: args.retrieval == Switch::On,
+    }
+}
+
+type AuthorParts = (Box<dyn Author>, Style, Recorded<Policy>);
+
+fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
+    if let Some(path) = &args.script {
+        let script = read_script(path)?;
+        return Ok((Box::new(ScriptedAuthor::parse(&script)), Style::Completion, Recorded::Absent(Reason::Scripted)));
+    }
+    let bundle = Bundle::open(&bundles::resolve(&globals.home, args.model.as_deref())?)?;
+    let manifest = bundle.manifest();
+    let style = Style::of_bundle(manifest.prompt_style, manifest.chat_template.as_deref())?;
+    let sha256 = |text: &str| text.parse::<Sha256>().map_err(|error| Error::new(ErrorKind::Configuration, error.to_string()));
+    let policy = Policy {
+        bundle_sha256: sha256(bundle.id())?,
+        adapter_sha256: None,
+        quantization: manifest.quantization.clone(),
+        tokenizer_sha256: match manifest.files.get("tokenizer.json") {
+            Some(file) => sha256(&file.sha256)?,
+            None => return Err(Error::new(ErrorKind::Configuration, "the manifest names no tokenizer.json")),
+        },
+        template_sha256: Recorded::or_absent(
+            manifest.chat_template.as_ref().map(|template| Sha256::of(template.as_bytes())),
+            Reason::None,
+        ),
+        policy_version: 0,
+        generation: 0,
+    };
+    show.loading(&manifest.name);
+    let model = Model::load(bundle, &LoadOptions { threads: args.threads, context: args.context })?;
+    let sampling = Sampling { temperature: args.temperature, top_p: args.top_p, min_p: args.min_p, seed: args.seed };
+    let author = ModelAuthor::new(model, style, sampling, args.recording == RecordingArg::Full)?;
+    Ok((Box::new(author), style, Recorded::Value(policy)))
+}
+
+fn read_script(path: &Path) -> Result<String> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        Error::new(ErrorKind::Usage, format!("cannot read the script {}: {error}", path.display()))
+            .with_hint("give a text file with programs separated by lines ---")
+    };
+    let size = std::fs::metadata(path).map_err(|error| wrong(&error))?.len();
+    if size > MAX_SCRIPT_BYTES {
+        return Err(wrong(&format!("longer than {MAX_SCRIPT_BYTES} bytes: {size}")));
+    }
+    std::fs::read_to_string(path).map_err(|error| wrong(&error))
+}
+
+fn identity(args: &Args, policy: Recorded<Policy>) -> Identity {
+    let finite = |number| Finite::new(number).unwrap_or_default();
+    let sampling = mote_trajectory::Sampling {
+        temperature: finite(args.temperature),
+        top_p: finite(args.top_p),
+        min_p: finite(args.min_p),
+        seed: args.seed,
+    };
+    Identity {
+        device: this_device(),
+        sampling: match &policy {
+            Recorded::Value(_) => Recorded::Value(sampling),
+            Recorded::Absent(reason) => Recorded::Absent(*reason),
+        },
+        policy,
+        recording: match args.recording {
+            RecordingArg::Full => Recording::Full,
+            RecordingArg::Light => Recording::Light,
+        },
+        source: TaskSource::Person,
+    }
+}
+
+fn prompt_only(prompt: &Prompt, globals: &Globals) -> Result<()> {
+    let tokens = prompt.ids().map(|ids| ids.len());
+    let fragments: Vec<_> = prompt
+        .fragments()
+        .iter()
+        .map(|fragment| {
+            json!({
+                "kind": fragment.kind.name(),
+                "tokens": fragment.ids.as_ref().map(Vec::len),
+                "bytes": fragment.text().len(),
+                "dropped": fragment.dropped,
+            })
+        })
+        .collect();
+    if globals.out.json() {
+        return globals.out.object(&json!({"tokens": tokens, "fragments": fragments, "text": prompt.text()}));
+    }
+    globals.out.line(prompt.text().trim_end())?;
+    for fragment in prompt.fragments() {
+        let cost = match &fragment.ids {
+            Some(ids) => format!("{} tokens", ids.len()),
+            None => format!("{} bytes", fragment.text().len()),
+        };
+        globals.out.message(&format!("{:>14}: {cost}", fragment.kind.name()));
+    }
+    if let Some(tokens) = tokens {
+        globals.out.message(&format!("{:>14}: {tokens} tokens", "all"));
+    }
+    Ok(())
+}
+
+/// The last line of a run in JSON.
+fn done(report: &Report) -> serde_json::Value {
+    let spent = &report.spent;
+    let counted = |n: usize| report.counted.then_some(n);
+    json!({
+        "event": "done",
+        "status": report.status.name(),
+        "answer": report.answer,
+        "reason": report.reason,
+        "sources": report.sources,
+        "trajectory": report.trajectory,
+        "turns": spent.turns,
+        "calls": spent.calls,
+        "invalid_calls": spent.invalid_calls,
+        "tokens": {
+            "prompt": counted(spent.prompt_tokens),
+            "cached": counted(spent.cached_tokens),
+            "new": counted(spent.tokens),
+        },
+        "seconds": spent.elapsed().as_secs_f64(),
+    })
+}

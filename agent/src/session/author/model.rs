@@ -1,0 +1,115 @@
+//! The local model as author: keeps one conversation whose KV cache follows the prompt.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use mote_model::{Conversation, GenerateOptions, Grammar, Model, Sampling, Stop};
+
+use super::{Author, Decoded, Progress, Request, Written};
+use crate::context::{Piece, Style};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Writes programs with the model of a bundle.
+pub struct ModelAuthor {
+    model: Model,
+    conversation: Conversation,
+    sampling: Sampling,
+    stop_texts: Vec<String>,
+    full_recording: bool,
+    grammar: Option<(String, Grammar)>,
+}
+
+impl ModelAuthor {
+    /// Opens a conversation; `full_recording` computes all output rows.
+    pub fn new(model: Model, style: Style, sampling: Sampling, full_recording: bool) -> Result<ModelAuthor> {
+        let conversation = model.conversation()?;
+        let stop_texts = match style {
+            Style::Completion => vec!["\n\n".to_owned()],
+            Style::Chat(_) => Vec::new(),
+        };
+        Ok(ModelAuthor { model, conversation, sampling, stop_texts, full_recording, grammar: None })
+    }
+
+    fn grammar(&mut self, lark: &str) -> Result<Grammar> {
+        match &self.grammar {
+            Some((text, grammar)) if text == lark => Ok(grammar.clone()),
+            _ => {
+                let grammar = Grammar::compile(self.model.tokenizer(), lark)?;
+                self.grammar = Some((lark.to_owned(), grammar.clone()));
+                Ok(grammar)
+            }
+        }
+    }
+
+    /// Keeps what the cache and `ids` have in common, and gives how many tokens that is.
+    fn rewind(&mut self, ids: &[u32]) -> (usize, Option<usize>) {
+        let held = self.conversation.tokens();
+        let common = held.iter().zip(ids).take_while(|(a, b)| a == b).count();
+        let mark = (common < held.len()).then_some(common);
+        if mark.is_some() {
+            self.conversation.truncate(common);
+        }
+        (common, mark)
+    }
+}
+
+impl Author for ModelAuthor {
+    fn encode(&self, pieces: &[Piece]) -> Result<Option<Vec<u32>>> {
+        let tokenizer = self.model.tokenizer();
+        let mut ids = Vec::new();
+        for piece in pieces {
+            ids.extend(match piece {
+                Piece::Control(text) => tokenizer.encode(text)?,
+                Piece::Text(text) => tokenizer.encode_plain(text)?,
+            });
+        }
+        Ok(Some(ids))
+    }
+
+    fn window(&self) -> Option<usize> {
+        Some(self.model.context())
+    }
+
+    fn write(&mut self, request: Request<'_>, progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>) -> Result<Written> {
+        let ids = request
+            .prompt
+            .ids()
+            .ok_or_else(|| Error::new(ErrorKind::Failed, "a fragment of the prompt has no token ids"))?;
+        let grammar = self.grammar(request.grammar)?;
+        let (n_cached, mark) = self.rewind(&ids);
+        let started = Instant::now();
+        self.conversation.prefill(&ids[n_cached..], &mut |done, total| progress(Progress::Prefill(done, total)))?;
+        let prefill_ms = millis(started);
+        let options = GenerateOptions {
+            max_tokens: request.max_tokens,
+            sampling: self.sampling,
+            stop_texts: self.stop_texts.clone(),
+            logprobs: self.full_recording,
+            ..GenerateOptions::default()
+        };
+        let started = Instant::now();
+        let completion = self.conversation.generate(&options, Some(&grammar), &mut |token| {
+            progress(Progress::Token(token.text))
+        })?;
+        if completion.stop == Stop::Cancelled {
+            return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+        }
+        let decoded = Decoded {
+            n_prompt: ids.len(),
+            n_cached,
+            mark,
+            cut: matches!(completion.stop, Stop::MaxTokens | Stop::ContextFull),
+            prefill_ms,
+            decode_ms: millis(started),
+            ids: completion.tokens,
+            forced: completion.forced,
+            logprobs: completion.logprobs,
+            logprobs_free: completion.logprobs_free,
+        };
+        Ok(Written { program: completion.text, decoded: Some(decoded) })
+    }
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,362 @@
+//! A session: one task from its first prompt to its sealed trajectory.
+//!
+//! The loop: retrieve, write a program, run it, record every step before its effect is reported, show what was printed,
+//! until `answer(..)`, a budget or a person ends it. Each step that could go on for ever has a budget.
+
+mod configuration;
+mod budget;
+mod event;
+mod author;
+mod toolbox;
+mod grounding;
+mod observation;
+mod run;
+mod moves;
+mod recorder;
+mod device;
+mod answer;
+
+use std::ops::ControlFlow;
+
+use mote_script::{Limits, Vm, grammar};
+use mote_trajectory::{EndedBy, SelectionSource};
+
+pub use answer::{Source, readable};
+pub use author::{Author, Decoded, ModelAuthor, Progress, Request, ScriptedAuthor, Written};
+pub use budget::{Budgets, Exceeded, Spent};
+pub use configuration::Configuration;
+pub use device::this_device;
+pub use event::Event;
+pub use recorder::{Identity, Recorder};
+
+use crate::cancel::Cancel;
+use crate::context::{Fragment, FragmentKind, Piece, Prompt, Shortlist, ShortlistCaps, Style};
+use crate::error::{Error, ErrorKind, Result};
+use crate::tools::{Candidate, ToolEntry, ToolId, ToolRuntime};
+use answer::Answered;
+use grounding::{Grounding, known_fields};
+use run::{Ended, Ran};
+use toolbox::Toolbox;
+
+/// The most bytes of a task: more is a document, which belongs into a file that a tool reads.
+pub const MAX_TASK_BYTES: usize = 4_096;
+
+/// How a session works.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// How the prompt is written down.
+    pub style: Style,
+    /// The caps of the shortlist.
+    pub shortlist: ShortlistCaps,
+    /// The budgets.
+    pub budgets: Budgets,
+    /// The bounds of a program.
+    pub limits: Limits,
+    /// Whether the harness retrieves tools before the first turn.
+    pub retrieval: bool,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Answered, all of it.
+    Complete,
+    /// Answered in part.
+    Partial,
+    /// Answered that it could not be done.
+    Incomplete,
+    /// Not answered.
+    Failed,
+}
+
+impl Status {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Complete => "complete",
+            Status::Partial => "partial",
+            Status::Incomplete => "incomplete",
+            Status::Failed => "failed",
+        }
+    }
+}
+
+/// What a session leaves behind.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How the task ended.
+    pub status: Status,
+    /// The answer, as a person reads it.
+    pub answer: Option<String>,
+    /// Why there is no answer.
+    pub reason: Option<String>,
+    /// The results that were there when the task was answered.
+    pub sources: Vec<Source>,
+    /// The trajectory's id, if it was recorded.
+    pub trajectory: Option<String>,
+    /// What was used.
+    pub spent: Spent,
+    /// Whether a model wrote the programs, so that token counts mean something.
+    pub counted: bool,
+}
+
+/// One task on its way.
+pub struct Session<'a> {
+    tools: &'a mut ToolRuntime,
+    author: &'a mut dyn Author,
+    recorder: Recorder,
+    options: SessionOptions,
+    cancel: Cancel,
+    emit: &'a mut dyn FnMut(&Event),
+    task: String,
+    spent: Spent,
+    vm: Vm,
+    prompt: Prompt,
+    configuration: Configuration,
+    toolbox: Toolbox,
+    sources: Vec<Source>,
+    n_calls: u32,
+}
+
+impl<'a> Session<'a> {
+    /// Opens a session for `task`.
+    ///
+    /// # Errors
+    /// `Usage` for a task that is empty or longer than [`MAX_TASK_BYTES`].
+    pub fn new(
+        task: &str,
+        tools: &'a mut ToolRuntime,
+        author: &'a mut dyn Author,
+        recorder: Recorder,
+        options: SessionOptions,
+        cancel: Cancel,
+        emit: &'a mut dyn FnMut(&Event),
+    ) -> Result<Session<'a>> {
+        let task = task.trim();
+        if task.is_empty() {
+            return Err(Error::new(ErrorKind::Usage, "the task is empty").with_hint("say what to do: mote run \"..\""));
+        }
+        if task.len() > MAX_TASK_BYTES {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!("the task is longer than {MAX_TASK_BYTES} bytes: {}", task.len()),
+            )
+            .with_hint("put the text into a file and name the file in the task"));
+        }
+        Ok(Session {
+            tools,
+            author,
+            recorder,
+            vm: Vm::new(options.limits),
+            options,
+            cancel,
+            emit,
+            task: task.to_owned(),
+            spent: Spent::default(),
+            prompt: Prompt::default(),
+            configuration: Configuration::first(task, Vec::new()),
+            toolbox: Toolbox::default(),
+            sources: Vec::new(),
+            n_calls: 0,
+        })
+    }
+
+    /// Assembles the first prompt without generating or calling anything.
+    pub fn first_prompt(mut self) -> Result<Prompt> {
+        let ranked = self.retrieve()?;
+        self.begin_stage(Configuration::first(&self.task, ranked))?;
+        Ok(self.prompt)
+    }
+
+    /// Runs the task to its end. Every end but a failure of our own storage is an `Ok` with an honest status.
+    pub fn run(mut self) -> Result<Report> {
+        self.recorder.open(&self.task, self.tools.catalogue())?;
+        let ranked = self.retrieve()?;
+        self.begin_stage(Configuration::first(&self.task, ranked))?;
+        let end = self.turns();
+        let end = match end {
+            Err(error) => {
+                self.recorder.seal(Status::Failed, None, &self.spent)?;
+                return Err(error);
+            }
+            Ok(end) => end,
+        };
+        let (status, answer, reason) = match end {
+            TaskEnd::Answered(Answered { status, text }) => (status, Some(text), None),
+            TaskEnd::Gave(reason) => (Status::Failed, None, Some(reason)),
+        };
+        let trajectory = self.recorder.seal(status, answer.as_deref(), &self.spent)?;
+        Ok(Report {
+            status,
+            answer,
+            reason,
+            sources: self.sources,
+            trajectory,
+            spent: self.spent,
+            counted: self.author.window().is_some(),
+        })
+    }
+
+    fn turns(&mut self) -> Result<TaskEnd> {
+        let mut last: Option<(String, String)> = None;
+        let mut n_errors = 0;
+        loop {
+            if let Some(exceeded) = self.spent.exceeded(&self.options.budgets) {
+                self.recorder.end_stage(EndedBy::Limit, Some(&exceeded.to_string()), None)?;
+                return Ok(TaskEnd::Gave(exceeded.to_string()));
+            }
+            let program = self.write()?;
+            let ran = self.run_program(&program)?;
+            match ran.ended {
+                Ended::Answered(answered) => {
+                    self.recorder.answer(&answered.text)?;
+                    return Ok(TaskEnd::Answered(answered));
+                }
+                Ended::Reconfigured(next) => {
+                    last = None;
+                    self.begin_stage(*next)?;
+                    continue;
+                }
+                Ended::Finished => {}
+            }
+            let observation = self.observe(&program, &ran)?;
+            n_errors = if ran.error.is_some() { n_errors + 1 } else { 0 };
+            if n_errors >= self.options.budgets.errors {
+                let reason = format!("{n_errors} programs in a row failed; the last one: {observation}");
+                self.recorder.end_stage(EndedBy::Limit, Some(&reason), None)?;
+                return Ok(TaskEnd::Gave(reason));
+            }
+            if last.as_ref().is_some_and(|last| *last == (program.clone(), observation.clone())) {
+                let reason = format!("the same program was written twice with the same result: {observation}");
+                self.recorder.end_stage(EndedBy::Limit, Some(&reason), None)?;
+                return Ok(TaskEnd::Gave(reason));
+            }
+            last = Some((program, observation));
+        }
+    }
+
+    fn retrieve(&mut self) -> Result<Vec<ToolId>> {
+        const CANDIDATES: usize = 8;
+        if !self.options.retrieval {
+            return Ok(Vec::new());
+        }
+        let candidates: Vec<Candidate> = self.tools.index().search(&self.task, CANDIDATES);
+        let chosen: Vec<ToolId> =
+            candidates.iter().take(self.options.shortlist.tools).map(|candidate| candidate.tool.clone()).collect();
+        self.recorder.selected(SelectionSource::Harness, &self.task, &candidates, &chosen)?;
+        Ok(chosen)
+    }
+
+    fn begin_stage(&mut self, configuration: Configuration) -> Result<()> {
+        self.spent.stages += 1;
+        self.toolbox = Toolbox::new(configuration.tools());
+        self.prompt = Prompt::default();
+        let style = self.options.style;
+        let ranked: Vec<&ToolEntry> = configuration
+            .tools()
+            .iter()
+            .filter_map(|id| self.tools.catalogue().tool(&id.server, &id.tool))
+            .collect();
+        let author = &*self.author;
+        let count = |text: &str| match author.encode(&[Piece::Text(text.to_owned())]) {
+            Ok(Some(ids)) => ids.len(),
+            Ok(None) | Err(_) => text.len().div_ceil(4),
+        };
+        let shortlist = Shortlist::write(&ranked, style, self.options.shortlist, &count);
+        let event = Event::Stage {
+            stage: u32::try_from(self.spent.stages - 1).unwrap_or(u32::MAX),
+            goal: configuration.goal().to_owned(),
+            tools: configuration.tools().iter().map(ToString::to_string).collect(),
+        };
+        (self.emit)(&event);
+        self.push(FragmentKind::Card, style.card(), 0, 0)?;
+        self.push(FragmentKind::Shortlist, style.shortlist(&shortlist.text), shortlist.dropped, 0)?;
+        self.push(FragmentKind::Configuration, style.configuration(&configuration.text()), 0, 0)?;
+        self.push(FragmentKind::Task, style.task(configuration.goal()), 0, 0)?;
+        self.recorder.begin_stage(&configuration, &self.prompt)?;
+        self.configuration = configuration;
+        Ok(())
+    }
+
+    fn push(&mut self, kind: FragmentKind, pieces: Vec<Piece>, dropped: usize, elided: usize) -> Result<()> {
+        let ids = self.author.encode(&pieces)?;
+        self.prompt.push(Fragment { kind, pieces, ids, dropped, elided });
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<String> {
+        let budgets = &self.options.budgets;
+        let mut signatures = self.toolbox.signatures(self.tools.catalogue());
+        let options = grammar::Options {
+            answer_last: !self.options.style.reads_rules(),
+            shadowing: self.options.style.reads_rules(),
+            fields: known_fields(&signatures, self.tools.catalogue()),
+            ..grammar::Options::default()
+        };
+        Grounding::of(self.configuration.goal()).narrow(&mut signatures, self.tools.catalogue());
+        let lark = grammar::lark(&signatures, true, &options)
+            .map_err(|error| Error::new(ErrorKind::Failed, format!("no grammar for the loaded tools: {error}")))?;
+        let max_tokens = budgets.program_tokens.min(budgets.tokens.saturating_sub(self.spent.tokens)).max(1);
+        self.check_window(max_tokens)?;
+        let (emit, cancel) = (&mut *self.emit, &self.cancel);
+        let request = Request { prompt: &self.prompt, grammar: &lark, max_tokens };
+        let written = self.author.write(request, &mut |progress| {
+            match progress {
+                Progress::Prefill(done, total) => emit(&Event::Prefill { done, total }),
+                Progress::Token(text) => emit(&Event::Token { text: text.to_owned() }),
+            }
+            if cancel.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if let Some(decoded) = &written.decoded {
+            self.spent.tokens += decoded.ids.len();
+            self.spent.prompt_tokens = decoded.n_prompt;
+            self.spent.cached_tokens += decoded.n_cached;
+            self.spent.prefilled_tokens += decoded.n_prompt - decoded.n_cached;
+        }
+        self.spent.turns += 1;
+        let turn = self.recorder.program(&written, &self.prompt, &lark)?;
+        (self.emit)(&Event::Program { turn, text: written.program.clone() });
+        let ids = written.decoded.map(|decoded| decoded.ids);
+        let pieces = match &ids {
+            Some(_) => vec![Piece::Text(written.program.clone())],
+            None => self.options.style.program(&written.program),
+        };
+        self.prompt.push(Fragment { kind: FragmentKind::Program, pieces, ids, dropped: 0, elided: 0 });
+        Ok(written.program)
+    }
+
+    fn check_window(&self, max_tokens: usize) -> Result<()> {
+        let (Some(window), Some(ids)) = (self.author.window(), self.prompt.ids()) else { return Ok(()) };
+        if ids.len() + max_tokens > window {
+            return Err(Error::new(
+                ErrorKind::Failed,
+                format!("the prompt and a program do not fit the context window of {window} tokens: {}", ids.len() + max_tokens),
+            )
+            .with_hint("shorten the task, or give more room with --context"));
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, program: &str, ran: &Ran) -> Result<String> {
+        let mut text = ran.printed.trim_end().to_owned();
+        if let Some(error) = &ran.error {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&format!("Error: {}", error.report(program).trim_end()));
+        }
+        if text.is_empty() {
+            text.push_str("(nothing was printed; answer(x) ends the task)");
+        }
+        let (text, n_elided) = observation::bounded(&text, self.options.budgets.observation_bytes);
+        let turn = self.recorder.observation(&text)?;
+        (self.emit)(&Event::Observation { turn, text: text.clone() });
+        self.push(FragmentKind::Observation, self.options.style.observation(&text), 0, n_elided)?;
+        Ok(text)
+    }
+}
+
+enum TaskEnd {
+    Answered(Answered),
+    Gave(String),
+}
