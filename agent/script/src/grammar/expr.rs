@@ -85,8 +85,7 @@ impl Grammar {
             &format!("{p}post"),
             &format!("{p}named | ({literal} | {p}list | {p}comp) {p}access{{0,2}} | ({p}call | \"(\" {sub} \")\") {p}access{{0,3}}{more}"),
         );
-        let owned =
-            if self.owned { format!(" | SERVER {p}own {p}access{{0,{MOST_ACCESSES}}}") } else { String::new() };
+        let owned = if self.owned { format!(" | SERVER {p}own {p}access{{0,{MOST_ACCESSES}}}") } else { String::new() };
         self.rule(&format!("{p}named"), &format!("VARIABLE {p}access{{0,{MOST_ACCESSES}}}{owned}"));
         self.rule(
             &format!("{p}own"),

@@ -1,0 +1,117 @@
+//! Hashing of keys, and the dicts and sets that rest on it.
+
+use super::{Number, check_depth, whole};
+use crate::heap::{ENTRY_BYTES, Heap, Object, Outcome, raise_with};
+use crate::table::Table;
+use crate::value::{Class, Id, Value};
+use std::cell::Cell;
+use std::cmp::Ordering;
+
+impl Heap {
+    /// FNV-1a with a last mix. It must stay as it is: decoded states hold it.
+    pub(crate) fn hash(&self, value: Value) -> Outcome<u64> {
+        let mut state = 0xcbf2_9ce4_8422_2325;
+        self.hash_into(value, &mut state, 0)?;
+        state ^= state >> 32;
+        Ok(state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn hash_into(&self, value: Value, state: &mut u64, depth: u32) -> Outcome<()> {
+        self.work(1)?;
+        let mut feed = |bytes: &[u8]| {
+            for byte in bytes {
+                *state = (*state ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        };
+        match value {
+            Value::None | Value::Unbound => feed(b"n"),
+            Value::Bool(b) => feed(&i64::from(b).to_le_bytes()),
+            Value::Int(n) => feed(&n.to_le_bytes()),
+            Value::Float(n) => match whole(n) {
+                Some(n) => feed(&n.to_le_bytes()),
+                None => feed(&n.to_bits().to_le_bytes()),
+            },
+            Value::Builtin(b) => feed(b.name().as_bytes()),
+            Value::Class(c) => feed(c.name().as_bytes()),
+            Value::Type(t) => feed(t.name().as_bytes()),
+            Value::Json => feed(b"json"),
+            Value::Server(n) | Value::Tool(n) => feed(&n.to_le_bytes()),
+            Value::Object(id) => match self.get(id)? {
+                Object::Str(text) => {
+                    self.work(text.text.len() as u64 / 64)?;
+                    feed(text.text.as_bytes());
+                }
+                Object::Tuple(items) => {
+                    check_depth(self, depth)?;
+                    feed(b"(");
+                    for item in items {
+                        self.hash_into(*item, state, depth + 1)?;
+                    }
+                }
+                Object::List(_) | Object::Dict(_) | Object::Set(_) => {
+                    let message = format!("unhashable type: '{}'", self.type_name(value));
+                    return raise_with(Class::TypeError, message, "use a str, a number or a tuple as key");
+                }
+                _ => feed(&id.0.to_le_bytes()),
+            },
+        }
+        Ok(())
+    }
+
+    /// The slot of a key. Charges each comparison, so that colliding keys cost fuel.
+    pub(crate) fn find_in(&self, table: &Table, key: Value) -> Outcome<Option<usize>> {
+        self.find_hashed(table, self.hash(key)?, key)
+    }
+
+    pub(crate) fn find_hashed(&self, table: &Table, hash: u64, key: Value) -> Outcome<Option<usize>> {
+        let n_compared = Cell::new(0);
+        let found = table.find(hash, |other| {
+            n_compared.set(n_compared.get() + 1);
+            self.same_key(key, other, 0)
+        });
+        self.work(n_compared.get())?;
+        Ok(found)
+    }
+
+    fn same_key(&self, a: Value, b: Value, depth: u32) -> bool {
+        if let (Some(x), Some(y)) = (Number::of(a), Number::of(b)) {
+            return x.order(y) == Some(Ordering::Equal);
+        }
+        match (self.object(a), self.object(b)) {
+            (Some(Object::Str(x)), Some(Object::Str(y))) => x.text == y.text,
+            (Some(Object::Tuple(x)), Some(Object::Tuple(y))) => {
+                depth < self.nesting
+                    && x.len() == y.len()
+                    && x.iter().zip(y).all(|(x, y)| self.same_key(*x, *y, depth + 1))
+            }
+            _ => a == b,
+        }
+    }
+
+    /// Sets a key of a dict, or adds an element to a set.
+    pub(crate) fn insert(&mut self, id: Id, key: Value, value: Value) -> Outcome<()> {
+        let hash = self.hash(key)?;
+        let (Object::Dict(table) | Object::Set(table)) = self.get(id)? else { return Err(crate::heap::corrupt()) };
+        let found = self.find_hashed(table, hash, key)?;
+        self.change_table(id, |table| match found {
+            Some(slot) => table.set_at(slot, value),
+            None => table.push(hash, key, value),
+        })
+    }
+
+    /// The table of distinct keys, each with its value; later values win.
+    pub(crate) fn table(&self, pairs: impl IntoIterator<Item = (Value, Value)>) -> Outcome<Table> {
+        let mut table = Table::default();
+        for (key, value) in pairs {
+            let hash = self.hash(key)?;
+            match self.find_hashed(&table, hash, key)? {
+                Some(slot) => table.set_at(slot, value),
+                None => {
+                    self.would_fit((table.slots() as u64 + 1) * ENTRY_BYTES)?;
+                    table.push(hash, key, value);
+                }
+            }
+        }
+        Ok(table)
+    }
+}
