@@ -22,9 +22,7 @@ fn unsafe_lives_in_kernels_the_memory_map_and_os() {
 
 #[test]
 fn sql_lives_in_the_store_and_the_data_pack() {
-    only_in(&["agent/src/store", "toolpacks/data"], "SQL", |source| {
-        source.names("rusqlite")
-    });
+    only_in(&["agent/src/store", "toolpacks/data"], "SQL", |source| source.names("rusqlite"));
 }
 
 #[test]

@@ -92,4 +92,6 @@ pub struct Usage {
     pub suspensions: u32,
     /// Bytes printed.
     pub printed: u64,
+    /// Calls that named no tool of a server or did not fit its signature, caught or not.
+    pub invalid_calls: u32,
 }

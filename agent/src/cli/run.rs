@@ -11,14 +11,15 @@ use mote_trajectory::{Finite, Policy, Reason, Recorded, Recording, Sha256, TaskS
 use serde_json::json;
 
 use super::Globals;
+use crate::bundles;
 use crate::context::{Prompt, ShortlistCaps, Style};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{
-    Author, Budgets, Identity, ModelAuthor, Recorder, Report, ScriptedAuthor, Session, SessionOptions, Status, this_device,
+    Author, Budgets, Identity, ModelAuthor, Recorder, Report, ScriptedAuthor, Session, SessionOptions, Status,
+    this_device,
 };
 use crate::store::Store;
 use crate::tools::{ToolOptions, ToolRuntime};
-use crate::bundles;
 use show::Show;
 
 /// The most bytes of a script file.
@@ -134,8 +135,15 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<u8> {
     }
     let recorder = Recorder::new(identity(args, policy), store.as_ref().map(Store::queue));
     let mut emit = |event: &_| show.event(event);
-    let session =
-        Session::new(&args.task, &mut tools, &mut *author, recorder, options(args, style), globals.cancel.clone(), &mut emit)?;
+    let session = Session::new(
+        &args.task,
+        &mut tools,
+        &mut *author,
+        recorder,
+        options(args, style),
+        globals.cancel.clone(),
+        &mut emit,
+    )?;
     if args.prompt_only {
         prompt_only(&session.first_prompt()?, globals)?;
         return Ok(0);
@@ -171,7 +179,8 @@ fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
     let bundle = Bundle::open(&bundles::resolve(&globals.home, args.model.as_deref())?)?;
     let manifest = bundle.manifest();
     let style = Style::of_bundle(manifest.prompt_style, manifest.chat_template.as_deref())?;
-    let sha256 = |text: &str| text.parse::<Sha256>().map_err(|error| Error::new(ErrorKind::Configuration, error.to_string()));
+    let sha256 =
+        |text: &str| text.parse::<Sha256>().map_err(|error| Error::new(ErrorKind::Configuration, error.to_string()));
     let policy = Policy {
         bundle_sha256: sha256(bundle.id())?,
         adapter_sha256: None,
@@ -269,6 +278,7 @@ fn done(report: &Report) -> serde_json::Value {
         "status": report.status.name(),
         "answer": report.answer,
         "reason": report.reason,
+        "found": report.found,
         "sources": report.sources,
         "trajectory": report.trajectory,
         "turns": spent.turns,

@@ -92,6 +92,7 @@ mod tests {
     #[test]
     fn a_source_reads_as_a_call() {
         let arguments = Map::from_iter([("path".to_owned(), json!("/")), ("depth".to_owned(), json!(2))]);
-        expect![[r#"fs.list(path="/", depth=2)"#]].assert_eq(&Source { id: 1, tool: "fs.list".into(), arguments }.line());
+        expect![[r#"fs.list(path="/", depth=2)"#]]
+            .assert_eq(&Source { id: 1, tool: "fs.list".into(), arguments }.line());
     }
 }

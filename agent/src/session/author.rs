@@ -74,5 +74,9 @@ pub trait Author {
     fn window(&self) -> Option<usize>;
 
     /// Writes the next program. `Break` from `progress` cancels.
-    fn write(&mut self, request: Request<'_>, progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>) -> Result<Written>;
+    fn write(
+        &mut self,
+        request: Request<'_>,
+        progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<Written>;
 }

@@ -3,18 +3,18 @@
 //! The loop: retrieve, write a program, run it, record every step before its effect is reported, show what was printed,
 //! until `answer(..)`, a budget or a person ends it. Each step that could go on for ever has a budget.
 
-mod configuration;
-mod budget;
-mod event;
-mod author;
-mod toolbox;
-mod grounding;
-mod observation;
-mod run;
-mod moves;
-mod recorder;
-mod device;
 mod answer;
+mod author;
+mod budget;
+mod configuration;
+mod device;
+mod event;
+mod grounding;
+mod moves;
+mod observation;
+mod recorder;
+mod run;
+mod toolbox;
 
 use std::ops::ControlFlow;
 
@@ -90,6 +90,8 @@ pub struct Report {
     pub answer: Option<String>,
     /// Why there is no answer.
     pub reason: Option<String>,
+    /// The last result of a tool, where there is no answer.
+    pub found: Option<String>,
     /// The results that were there when the task was answered.
     pub sources: Vec<Source>,
     /// The trajectory's id, if it was recorded.
@@ -115,6 +117,7 @@ pub struct Session<'a> {
     configuration: Configuration,
     toolbox: Toolbox,
     sources: Vec<Source>,
+    found: Option<String>,
     n_calls: u32,
 }
 
@@ -157,6 +160,7 @@ impl<'a> Session<'a> {
             configuration: Configuration::first(task, Vec::new()),
             toolbox: Toolbox::default(),
             sources: Vec::new(),
+            found: None,
             n_calls: 0,
         })
     }
@@ -189,6 +193,7 @@ impl<'a> Session<'a> {
         Ok(Report {
             status,
             answer,
+            found: if reason.is_some() { self.found } else { None },
             reason,
             sources: self.sources,
             trajectory,
@@ -252,11 +257,8 @@ impl<'a> Session<'a> {
         self.toolbox = Toolbox::new(configuration.tools());
         self.prompt = Prompt::default();
         let style = self.options.style;
-        let ranked: Vec<&ToolEntry> = configuration
-            .tools()
-            .iter()
-            .filter_map(|id| self.tools.catalogue().tool(&id.server, &id.tool))
-            .collect();
+        let ranked: Vec<&ToolEntry> =
+            configuration.tools().iter().filter_map(|id| self.tools.catalogue().tool(&id.server, &id.tool)).collect();
         let author = &*self.author;
         let count = |text: &str| match author.encode(&[Piece::Text(text.to_owned())]) {
             Ok(Some(ids)) => ids.len(),
@@ -330,7 +332,10 @@ impl<'a> Session<'a> {
         if ids.len() + max_tokens > window {
             return Err(Error::new(
                 ErrorKind::Failed,
-                format!("the prompt and a program do not fit the context window of {window} tokens: {}", ids.len() + max_tokens),
+                format!(
+                    "the prompt and a program do not fit the context window of {window} tokens: {}",
+                    ids.len() + max_tokens
+                ),
             )
             .with_hint("shorten the task, or give more room with --context"));
         }

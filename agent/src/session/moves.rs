@@ -5,9 +5,9 @@ use mote_trajectory::{EndedBy, Request, SelectionSource};
 use serde_json::{Map, Value, json};
 
 use super::Session;
+use super::Status;
 use super::answer::{Answered, readable};
 use super::run::{Ended, Reply};
-use super::Status;
 use crate::error::Result;
 use crate::tools::{ToolEntry, ToolId};
 
@@ -40,7 +40,8 @@ impl Session<'_> {
     fn load_server(&mut self, server: &str) -> std::result::Result<Value, CallError> {
         let catalogue = self.tools.catalogue();
         let Some(found) = catalogue.servers().iter().find(|other| other.name == server) else {
-            let names: Vec<&str> = catalogue.servers().iter().map(|server| server.name.as_str()).take(MAX_LISTED).collect();
+            let names: Vec<&str> =
+                catalogue.servers().iter().map(|server| server.name.as_str()).take(MAX_LISTED).collect();
             return Err(name_error(format!("no such server: {server}; there are: {}", names.join(", "))));
         };
         let tools: Vec<String> = found.tools.iter().map(|tool| tool.signature.name.clone()).take(MAX_LISTED).collect();
@@ -85,7 +86,10 @@ impl Session<'_> {
         if self.spent.stages >= self.options.budgets.stages {
             return Ok(Reply::Resume(Err(CallError {
                 kind: "LimitError".into(),
-                message: format!("no more stages in this task: {} of {}", self.spent.stages, self.options.budgets.stages),
+                message: format!(
+                    "no more stages in this task: {} of {}",
+                    self.spent.stages, self.options.budgets.stages
+                ),
             })));
         }
         let or = |name: &str, old: &str| match text(arguments, name) {

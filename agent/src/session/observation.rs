@@ -35,7 +35,10 @@ mod tests {
     #[test]
     fn a_long_text_keeps_its_first_lines_and_counts_the_rest() {
         assert_eq!(bounded("a\nb\n", 10), ("a\nb".to_owned(), 0));
-        assert_eq!(bounded("aaaa\nbbbb\ncccc\ndddd", 11), ("aaaa\nbbbb\n(2 more lines omitted; print less)".to_owned(), 2));
+        assert_eq!(
+            bounded("aaaa\nbbbb\ncccc\ndddd", 11),
+            ("aaaa\nbbbb\n(2 more lines omitted; print less)".to_owned(), 2)
+        );
         assert_eq!(bounded("ééééé", 5), ("éé..\n(1 more lines omitted; print less)".to_owned(), 1));
     }
 }

@@ -5,10 +5,10 @@
 
 use mote_script::Usage;
 use mote_trajectory::{
-    Call, CallEnd, CallResult, Configuration as RecordedConfiguration, Context, ContextMode, Device, EndedBy, ErrorClass,
-    Finite, Fragment, Header, JsonText, LabelSource, Mode, Outcome, Policy, ProgramEnd, Reason, Record, Recorded,
-    Recording, Request, Role, Sampling, Selection, SelectionSource, Sha256, Span, SpanKind, Stage, StageEnd, Task,
-    TaskSource, Timestamp, Toolspace, TrajectoryId, Turn, TurnKind, VmUse,
+    Call, CallEnd, CallResult, Configuration as RecordedConfiguration, Context, ContextMode, Device, EndedBy,
+    ErrorClass, Finite, Fragment, Header, JsonText, LabelSource, Mode, Outcome, Policy, ProgramEnd, Reason, Record,
+    Recorded, Recording, Request, Role, Sampling, Selection, SelectionSource, Sha256, Span, SpanKind, Stage, StageEnd,
+    Task, TaskSource, Timestamp, Toolspace, TrajectoryId, Turn, TurnKind, VmUse,
 };
 use serde_json::{Map, Value};
 
@@ -56,15 +56,7 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder; without a queue nothing is kept.
     pub fn new(identity: Identity, queue: Option<Queue>) -> Recorder {
-        Recorder {
-            identity,
-            queue,
-            writer: None,
-            n_stages: 0,
-            n_turns: 0,
-            n_calls: 0,
-            program_turn: 0,
-        }
+        Recorder { identity, queue, writer: None, n_stages: 0, n_turns: 0, n_calls: 0, program_turn: 0 }
     }
 
     fn append(&mut self, record: &Record) -> Result<()> {
@@ -140,7 +132,12 @@ impl Recorder {
         self.append(&Record::Turn(turn))
     }
 
-    pub(super) fn end_stage(&mut self, ended_by: EndedBy, summary: Option<&str>, request: Option<Request>) -> Result<()> {
+    pub(super) fn end_stage(
+        &mut self,
+        ended_by: EndedBy,
+        summary: Option<&str>,
+        request: Option<Request>,
+    ) -> Result<()> {
         self.append(&Record::StageEnd(StageEnd {
             i: self.n_stages.saturating_sub(1),
             ended_by,
@@ -162,7 +159,10 @@ impl Recorder {
         turn.loss = written.decoded.is_some();
         let n_cached = written.decoded.as_ref().map(|decoded| count(decoded.n_cached));
         turn.context = Recorded::Value(Context {
-            n_tokens: Recorded::or_absent(written.decoded.as_ref().map(|decoded| count(decoded.n_prompt)), Reason::Scripted),
+            n_tokens: Recorded::or_absent(
+                written.decoded.as_ref().map(|decoded| count(decoded.n_prompt)),
+                Reason::Scripted,
+            ),
             n_cached: Recorded::or_absent(n_cached, Reason::Scripted),
             prompt_sha256: Sha256(prompt.sha256()),
             fragments: prompt

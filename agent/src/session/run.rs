@@ -3,10 +3,10 @@
 use mote_script::{Call, CallError, Error as ScriptError, Step, compile, moves};
 use serde_json::Value;
 
-use super::answer::{Answered, Source};
+use super::answer::{Answered, Source, readable};
 use super::configuration::Configuration;
 use super::event::Event;
-use super::{Session, toolbox};
+use super::{Session, observation, toolbox};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::{ToolFailure, ToolId};
 
@@ -57,13 +57,18 @@ impl Session<'_> {
                 },
             }
         };
-        self.recorder.program_end(self.vm.usage())?;
+        let usage = self.vm.usage();
+        self.spent.invalid_calls += usize::try_from(usage.invalid_calls).unwrap_or(usize::MAX);
+        self.recorder.program_end(usage)?;
         Ok(Ran { printed: self.vm.take_printed(), error, ended })
     }
 
     fn reply(&mut self, call: &Call) -> Result<Reply> {
         if self.cancel.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+        }
+        if call.server.is_empty() && call.tool == "answer" {
+            return self.make_move(call);
         }
         self.spent.calls += 1;
         let (limit, used) = (self.options.budgets.calls, self.spent.calls);
@@ -87,6 +92,7 @@ impl Session<'_> {
         self.recorder.call_result(id, &outcome)?;
         let result = match outcome.result {
             Ok(value) => {
+                self.found = Some(found(&value));
                 self.sources.push(Source { id, tool: tool.to_string(), arguments: call.arguments.clone() });
                 Ok(value)
             }
@@ -113,6 +119,12 @@ impl Session<'_> {
     }
 }
 
+/// What a person would want of a result if the task is never answered.
+fn found(value: &Value) -> String {
+    const MAX_BYTES: usize = 1_000;
+    let text = value.get("text").and_then(Value::as_str).map_or_else(|| readable(value), str::to_owned);
+    observation::bounded(&text, MAX_BYTES).0
+}
 
 /// A failure as the model reads it.
 pub(super) fn failure_text(failure: &ToolFailure) -> String {

@@ -46,7 +46,9 @@ pub(super) fn named_in(source: &str, catalogue: &Catalogue) -> Vec<ToolId> {
     let mut found = Vec::new();
     for (dot, _) in source.match_indices('.') {
         let before = &source[..dot];
-        let server = &before[before.rfind(|c| !is_name(c)).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..];
+        let server = &before[before
+            .rfind(|c| !is_name(c))
+            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..];
         let after = &source[dot + 1..];
         let tool = &after[..after.find(|c| !is_name(c)).unwrap_or(after.len())];
         if let Some(entry) = catalogue.tool(server, tool) {

@@ -354,9 +354,12 @@ fn a_tokenizer_that_does_not_belong_is_refused() {
             format!(r#"{{"version": "1.0", "added_tokens": [], "model": {model}, "decoder": {decoder}}}"#).into_bytes();
         files.sealed()
     };
-    check(&with_vocabulary(r#"{"a": 600}"#), &expect![[r#"
+    check(
+        &with_vocabulary(r#"{"a": 600}"#),
+        &expect![[r#"
         tokenizer.json: token id outside the model's vocabulary of 500: 600
-        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]]);
+        hint: export the bundle again with model-export, or import a good copy with: mote model import PATH"#]],
+    );
     check(&with_vocabulary(r#"{"a": 2}"#), &expect![[""]]);
 }
 

@@ -282,7 +282,7 @@ impl Vm {
         };
         let name = names.get(name as usize).ok_or_else(corrupt)?.clone();
         if let Value::Server(_) = receiver {
-            let tool = self.tool_of(receiver, &name)?;
+            let tool = self.called_tool(receiver, &name)?;
             return self.call_tool(tool, args);
         }
         if methods::has(self.heap.method_type(receiver), &name) {
@@ -296,7 +296,7 @@ impl Vm {
         let shadowed = owner.map_or(Value::Unbound, |owner| self.meaning(&owner));
         match shadowed {
             Value::Server(_) => {
-                let tool = self.tool_of(shadowed, &name)?;
+                let tool = self.called_tool(shadowed, &name)?;
                 self.call_tool(tool, args)
             }
             Value::Json if methods::has("json", &name) => self.call_own_method(shadowed, &name, args),
@@ -326,6 +326,12 @@ impl Vm {
         self.each(Goal::Sort { list: Value::Object(id), reverse }, key, items, false)
     }
 
+    fn called_tool(&mut self, server: Value, name: &str) -> Outcome<u32> {
+        let found = self.tool_of(server, name);
+        self.usage.invalid_calls += u32::from(found.is_err());
+        found
+    }
+
     /// The tool of a server by its name in the language or on the wire.
     pub(super) fn tool_of(&self, server: Value, name: &str) -> Outcome<u32> {
         let Value::Server(at) = server else { return Err(corrupt()) };
@@ -351,13 +357,15 @@ impl Vm {
 
     fn call_tool(&mut self, tool: u32, args: Args) -> Outcome<Flow> {
         let signature = self.tools.get(tool as usize).ok_or_else(corrupt)?;
-        let arguments = self.arguments(signature, args).map_err(|trap| match trap {
-            Trap::Raise(mut raise) if raise.hint.is_none() => {
-                raise.hint = Some(format!("write {}", signature.line()));
-                Trap::Raise(raise)
+        let arguments = match self.arguments(signature, args) {
+            Ok(arguments) => arguments,
+            Err(Trap::Raise(mut raise)) => {
+                raise.hint.get_or_insert_with(|| format!("write {}", signature.line()));
+                self.usage.invalid_calls += 1;
+                return Err(Trap::Raise(raise));
             }
-            other => other,
-        })?;
+            Err(fatal) => return Err(fatal),
+        };
         let call =
             Call { server: signature.server.clone(), tool: signature.name.clone(), arguments, line: self.pos().line };
         for (what, limit, used) in [

@@ -68,7 +68,7 @@ impl Show {
         let mut line = self.line.borrow_mut();
         match event {
             Event::Prefill { done, total } => self.prefill(&mut line, *done, *total),
-            Event::Token { text } => {
+            Event::Token { text } if self.out.interactive() => {
                 self.end_prefill(&mut line);
                 if !line.in_program {
                     line.in_program = true;
@@ -76,10 +76,9 @@ impl Show {
                 }
                 self.out.partial(&text.replace('\n', "\n  | "));
             }
-            Event::Program { .. } => {
-                line.in_program = false;
-                self.out.partial("\r\x1b[K");
-            }
+            Event::Token { .. } => {}
+            Event::Program { text, .. } if !std::mem::take(&mut line.in_program) => self.lines("  | ", text),
+            Event::Program { .. } => self.out.partial("\r\x1b[K"),
             Event::Call { id, tool, arguments } => {
                 let arguments: Vec<String> = arguments.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 self.out.message(&format!("  #{id} {tool}({})", arguments.join(", ")));
@@ -88,11 +87,7 @@ impl Show {
                 (false, Some(error)) => format!("  #{id} failed after {ms} ms: {error}"),
                 _ => format!("  #{id} gave {bytes} bytes in {ms} ms"),
             }),
-            Event::Observation { text, .. } => {
-                for line in text.lines() {
-                    self.out.message(&format!("  > {line}"));
-                }
-            }
+            Event::Observation { text, .. } => self.lines("  > ", text),
             Event::Stage { stage, goal, tools } => {
                 if *stage > 0 {
                     self.out.message(&format!("stage {stage}: {goal}"));
@@ -100,6 +95,12 @@ impl Show {
                 self.out.message(&format!("tools: {}", tools.join(", ")));
             }
             Event::Notice { text } => self.out.message(&format!("note: {text}")),
+        }
+    }
+
+    fn lines(&self, mark: &str, text: &str) {
+        for line in text.lines() {
+            self.out.message(&format!("{mark}{line}"));
         }
     }
 
@@ -113,7 +114,8 @@ impl Show {
         } else if self.out.interactive() && (line.prefill_shown || elapsed > QUIET) && done > 0 {
             let left = elapsed.mul_f64((total - done) as f64 / done as f64);
             line.prefill_shown = true;
-            self.out.partial(&format!("\rreading the prompt: {done} of {total} tokens, {:.0} s left ", left.as_secs_f64()));
+            self.out
+                .partial(&format!("\rreading the prompt: {done} of {total} tokens, {:.0} s left ", left.as_secs_f64()));
         }
     }
 
@@ -134,12 +136,19 @@ impl Show {
         if let Some(reason) = &report.reason {
             self.out.message(&format!("no answer: {reason}"));
         }
+        if let Some(found) = &report.found {
+            self.out.message("the last result of a tool was:");
+            self.lines("  ", found);
+        }
         for source in &report.sources {
             self.out.message(&format!("  from #{} {}", source.id, source.line()));
         }
         let spent = &report.spent;
         let tokens = if report.counted {
-            format!("{} prompt tokens ({} prefilled), {} generated, ", spent.prompt_tokens, spent.prefilled_tokens, spent.tokens)
+            format!(
+                "{} prompt tokens ({} prefilled), {} generated, ",
+                spent.prompt_tokens, spent.prefilled_tokens, spent.tokens
+            )
         } else {
             String::new()
         };
@@ -147,7 +156,7 @@ impl Show {
             "{}: {tokens}{:.1} s, {} tool calls{}",
             report.status.name(),
             spent.elapsed().as_secs_f64(),
-            report.sources.len(),
+            spent.calls,
             report.trajectory.as_ref().map(|id| format!(", trajectory {id}")).unwrap_or_default()
         ));
         Ok(())

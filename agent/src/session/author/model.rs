@@ -70,7 +70,11 @@ impl Author for ModelAuthor {
         Some(self.model.context())
     }
 
-    fn write(&mut self, request: Request<'_>, progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>) -> Result<Written> {
+    fn write(
+        &mut self,
+        request: Request<'_>,
+        progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<Written> {
         let ids = request
             .prompt
             .ids()
@@ -88,9 +92,8 @@ impl Author for ModelAuthor {
             ..GenerateOptions::default()
         };
         let started = Instant::now();
-        let completion = self.conversation.generate(&options, Some(&grammar), &mut |token| {
-            progress(Progress::Token(token.text))
-        })?;
+        let completion =
+            self.conversation.generate(&options, Some(&grammar), &mut |token| progress(Progress::Token(token.text)))?;
         if completion.stop == Stop::Cancelled {
             return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
         }
