@@ -6,7 +6,7 @@ set -uo pipefail
 
 servers=$(mktemp)
 trap 'rm -f "$servers"' EXIT
-printf '{"mcpServers": {"time": {"command": "%s"}}}\n' "$MCP_VENV/bin/mcp-server-time" >"$servers"
+printf '{"mcpServers": {"time": {"command": "%s", "reads": ["get_current_time", "convert_time"]}}}\n' "$MCP_VENV/bin/mcp-server-time" >"$servers"
 
 n_tasks=0
 n_ended=0
