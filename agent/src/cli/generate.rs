@@ -30,7 +30,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, default_value_t = 256, value_name = "N")]
     max_tokens: usize,
     /// Divide the logits by this before drawing; 0 takes the most likely token
-    #[arg(long, default_value_t = 0.0, value_name = "T")]
+    #[arg(long, default_value_t = 0.0, value_name = "T", allow_negative_numbers = true)]
     temperature: f32,
     /// Draw from the fewest most likely tokens that together reach this probability
     #[arg(long, default_value_t = 1.0, value_name = "P")]

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up is a failed test")]
 
+mod bundles;
+mod cancel;
+mod disk;
 mod doctor;
 mod program;
 mod queue;
