@@ -1,15 +1,19 @@
 //! What this machine has and lacks for `mote`: each check says what it found, how bad that is, and what mends it.
 //!
-//! Looking changes nothing: a file that is made to try whether a folder can be written is gone at once.
+//! Looking changes nothing: a file that is made to try whether a folder can be written is gone at once. Only a store that is
+//! there is opened, which mends it as every open does.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use mote_model::Bundle;
 use serde::Serialize;
 
 use crate::bundles;
 use crate::home::Home;
 use crate::machine;
+use crate::store::Store;
+use crate::tools::mcp;
 
 /// Less free disk than this stops imports and soon the queue, in bytes.
 const LOW_DISK_BYTES: u64 = 256 << 20;
@@ -61,7 +65,10 @@ impl Check {
 
 /// Looks at everything, in the order in which things are needed.
 pub fn examine(home: &Home) -> Vec<Check> {
-    vec![state_folder(home), disk(home), clock(SystemTime::now()), threads(), model(home)]
+    let mut checks = vec![state_folder(home), disk(home), store(home), clock(SystemTime::now()), threads(), kernels()];
+    checks.extend(model(home));
+    checks.push(servers(home));
+    checks
 }
 
 fn state_folder(home: &Home) -> Check {
@@ -103,6 +110,21 @@ fn disk(home: &Home) -> Check {
     }
 }
 
+fn store(home: &Home) -> Check {
+    const NAME: &str = "store";
+    let file = home.store();
+    if !file.exists() {
+        return Check::ok(NAME, format!("{} (made when first needed)", file.display()));
+    }
+    match Store::open(&file) {
+        Ok(store) if store.notices().is_empty() => Check::ok(NAME, file.display().to_string()),
+        Ok(store) => Check::warning(NAME, store.notices().join("; "), "look with `mote queue status`"),
+        Err(error) => {
+            Check::error(NAME, error.message(), error.hint().unwrap_or("look with `mote queue verify`").to_owned())
+        }
+    }
+}
+
 fn clock(now: SystemTime) -> Check {
     const NAME: &str = "clock";
     let earliest = SystemTime::UNIX_EPOCH + Duration::from_secs(EARLIEST_CLOCK_S);
@@ -124,12 +146,81 @@ fn threads() -> Check {
     }
 }
 
-fn model(home: &Home) -> Check {
-    const NAME: &str = "default model";
-    match bundles::resolve(home, None) {
-        Ok(folder) => Check::ok(NAME, folder.display().to_string()),
-        Err(error) => Check::error(NAME, error.message(), error.hint().unwrap_or("import a bundle").to_owned()),
+fn kernels() -> Check {
+    const NAME: &str = "kernels";
+    let chosen = mote_kernels::dispatch().name();
+    let available: Vec<_> = mote_kernels::Dispatch::available().map(|backend| backend.name()).collect();
+    match std::env::var(mote_kernels::KERNELS_VARIABLE) {
+        Ok(wanted) if wanted != chosen => Check::warning(
+            NAME,
+            format!("{chosen}, though {} asks for: {wanted}", mote_kernels::KERNELS_VARIABLE),
+            format!("choose one of: {}", available.join(", ")),
+        ),
+        _ if available.len() == 1 => Check::warning(
+            NAME,
+            format!("{chosen}: no faster ones for this CPU"),
+            "a CPU with AVX2 and FMA runs models several times as fast",
+        ),
+        _ => Check::ok(NAME, format!("{chosen} (available: {})", available.join(", "))),
     }
+}
+
+/// The default bundle, and the memory that it needs.
+fn model(home: &Home) -> Vec<Check> {
+    const NAME: &str = "default model";
+    let opened = bundles::resolve(home, None).and_then(|folder| Ok(Bundle::open(&folder)?));
+    let bundle = match opened {
+        Ok(bundle) => bundle,
+        Err(error) => {
+            return vec![Check::error(NAME, error.message(), error.hint().unwrap_or("import a bundle").to_owned())];
+        }
+    };
+    let needed = bundle.mapped_bytes() as u64;
+    vec![Check::ok(NAME, bundle.manifest().name.clone()), memory(needed, machine::available_memory())]
+}
+
+/// Weights are mapped, so that too little memory makes them be read again and again, and slow.
+fn memory(needed: u64, available: Option<u64>) -> Check {
+    const NAME: &str = "memory";
+    const FIX: &str = "stop other programs, or import a smaller model";
+    match available {
+        Some(available) if available < needed => {
+            Check::warning(NAME, format!("{} available for weights of {}", mib(available), mib(needed)), FIX)
+        }
+        Some(available) => Check::ok(NAME, format!("{} available, weights of {}", mib(available), mib(needed))),
+        None => Check::warning(NAME, format!("unknown, weights of {}", mib(needed)), "look with `free`"),
+    }
+}
+
+/// `mcp.json`, and whether the commands in it are there.
+fn servers(home: &Home) -> Check {
+    const NAME: &str = "mcp servers";
+    let file = home.mcp_json();
+    if !file.exists() {
+        return Check::ok(NAME, format!("none: no {}", file.display()));
+    }
+    let configuration = match mcp::read(&file) {
+        Ok(configuration) => configuration,
+        Err(error) => {
+            return Check::error(NAME, error.message(), error.hint().unwrap_or("correct the file").to_owned());
+        }
+    };
+    let absent = configuration.servers.iter().filter(|server| !is_program(&server.command));
+    let absent = absent.map(|server| format!("server {}: no such program: {}", server.name, server.command));
+    let faults: Vec<String> = configuration.notices.iter().cloned().chain(absent).collect();
+    if faults.is_empty() {
+        return Check::ok(NAME, format!("{} in {}", configuration.servers.len(), file.display()));
+    }
+    Check::warning(NAME, faults.join("; "), format!("install what is missing, or correct {}", file.display()))
+}
+
+/// Whether a command names a file, itself or in a folder of `PATH`.
+fn is_program(command: &str) -> bool {
+    if command.contains('/') {
+        return Path::new(command).is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(command).is_file())
 }
 
 fn nearest_existing(path: &Path) -> Option<PathBuf> {
@@ -138,4 +229,24 @@ fn nearest_existing(path: &Path) -> Option<PathBuf> {
 
 fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_mote_is_not_trusted() {
+        let at = |seconds| clock(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).status;
+        assert_eq!(
+            (at(0), at(EARLIEST_CLOCK_S - 1), at(EARLIEST_CLOCK_S)),
+            (Level::Warning, Level::Warning, Level::Ok)
+        );
+    }
+
+    #[test]
+    fn memory_is_compared_with_the_weights() {
+        let at = |available| memory(100 << 20, available).status;
+        assert_eq!((at(Some(99 << 20)), at(Some(100 << 20)), at(None)), (Level::Warning, Level::Ok, Level::Warning));
+    }
 }

@@ -9,6 +9,7 @@ mod out;
 mod progress;
 mod queue;
 mod run;
+mod script;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tools;
@@ -46,6 +47,9 @@ enum Command {
     /// Import, list, verify and try models
     #[command(subcommand)]
     Model(model::ModelCommand),
+    /// Check and run programs of the action language, without a model
+    #[command(subcommand)]
+    Script(script::ScriptCommand),
     /// Measure load, prefill and decode of a model
     Bench(bench::BenchArgs),
     /// Check what this machine has and lacks, with what mends it
@@ -102,6 +106,7 @@ fn run(command: Command, globals: &Globals) -> Result<u8> {
     match command {
         Command::Run(arguments) => run::run(&arguments, globals),
         Command::Model(command) => model::run(command, globals),
+        Command::Script(command) => script::run(command, globals),
         Command::Bench(arguments) => bench::run(&arguments, globals),
         Command::Doctor => doctor::run(globals),
         Command::Queue(command) => queue::run(&command, globals),

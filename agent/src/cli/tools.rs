@@ -101,7 +101,8 @@ pub(crate) fn run(command: ToolsCommand, globals: &Globals) -> Result<u8> {
     }
 }
 
-fn open(flags: ToolFlags, globals: &Globals) -> Result<ToolRuntime> {
+/// Opens the tools that `flags` name, and tells what a person should know about them.
+pub(crate) fn open(flags: ToolFlags, globals: &Globals) -> Result<ToolRuntime> {
     let options = ToolOptions { discovery: DISCOVERY, ..flags.options()? };
     let mut runtime = ToolRuntime::open(&globals.home, options, globals.cancel.clone())?;
     tell(&mut runtime, &globals.out);

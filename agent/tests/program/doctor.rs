@@ -46,6 +46,30 @@ fn a_state_folder_on_a_file_system_that_refuses_writes_is_an_error() {
 }
 
 #[test]
+fn servers_that_cannot_start_are_named() {
+    let program = Program::new();
+    let file = program.root().join("home/mcp.json");
+    std::fs::create_dir(program.root().join("home")).unwrap();
+    std::fs::write(&file, r#"{"mcpServers": {"a": {"command": "no-such-program"}, "b": {"command": "sh"}}}"#).unwrap();
+    expect![[r#"
+        warning  mcp servers: server a: no such program: no-such-program
+                 fix: install what is missing, or correct ROOT/home/mcp.json"#]]
+    .assert_eq(&about(&program.run(&["doctor"]), "mcp servers"));
+    std::fs::write(&file, "{\n  \"mcpServers\": {,}\n}").unwrap();
+    expect![[r#"
+        error    mcp servers: mcp.json does not parse, line 2, column 18: key must be a string
+                 fix: correct ROOT/home/mcp.json and try again"#]]
+    .assert_eq(&about(&program.run(&["doctor"]), "mcp servers"));
+    expect![[r#"
+        exit 78
+        -- stderr
+        mote: mcp.json does not parse, line 2, column 18: key must be a string
+          hint: correct ROOT/home/mcp.json and try again
+    "#]]
+    .assert_eq(&program.run(&["tools", "list"]));
+}
+
+#[test]
 fn json_is_one_object() {
     let output = Program::new().command(&["doctor", "--json"]).output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -8,5 +8,6 @@ mod disk;
 mod doctor;
 mod program;
 mod queue;
+mod script;
 mod tasks;
 mod usage;
