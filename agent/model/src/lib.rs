@@ -25,6 +25,7 @@ mod manifest;
 mod tokenizer;
 mod vocabulary;
 mod weights;
+mod well_formed;
 
 mod graph;
 mod model;

@@ -6,18 +6,15 @@
 use std::sync::{Arc, OnceLock};
 
 use llguidance::ParserFactory;
-use serde::de::IgnoredAny;
 use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{Manifest, SpecialTokens};
 use crate::vocabulary::Vocabulary;
+use crate::well_formed::WellFormed;
 
 /// Far more text than any context window holds; keeps a mistake from filling memory.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-
-/// Those in the field nest to about 8, and the JSON reader gives up at 128.
-const MAX_NESTING: usize = 64;
 
 /// The tokenizer of a bundle; clones share it.
 #[derive(Clone)]
@@ -39,16 +36,18 @@ impl Tokenizer {
         let error = |e: &dyn std::fmt::Display| {
             Error::bundle(ErrorKind::Tokenizer, format!("tokenizer.json cannot be read: {e}"))
         };
-        // The library panics inside text that is no JSON or nests too deeply, so that is found first.
-        serde_json::from_slice::<IgnoredAny>(&json).map_err(|e| error(&e))?;
-        if nesting(&json) > MAX_NESTING {
-            return Err(error(&format!("it nests deeper than {MAX_NESTING}: {}", nesting(&json))));
-        }
+        // The library panics inside text that cannot be read as JSON, so that is found first.
+        serde_json::from_slice::<WellFormed>(&json).map_err(|e| error(&e))?;
         let mut tokenizer = tokenizers::Tokenizer::from_bytes(json).map_err(|e| error(&e))?;
         tokenizer.with_padding(None).with_truncation(None).map_err(|e| error(&e))?;
         let vocabulary = Vocabulary::new(&tokenizer, manifest.architecture.vocab)?;
-        let inner =
-            Inner { tokenizer, vocabulary, special: manifest.special_tokens.clone(), add_bos: manifest.add_bos };
+        let special = &manifest.special_tokens;
+        let mut ids = special.stop.iter().chain(&special.bos).chain(&special.eos);
+        if let Some(id) = ids.find(|&&id| vocabulary.bytes(id).is_empty()) {
+            let message = format!("tokenizer.json: no token for an id of the manifest's special_tokens: {id}");
+            return Err(Error::bundle(ErrorKind::Tokenizer, message));
+        }
+        let inner = Inner { tokenizer, vocabulary, special: special.clone(), add_bos: manifest.add_bos };
         Ok(Tokenizer { inner: Arc::new(inner), grammars: Arc::default() })
     }
 
@@ -167,24 +166,6 @@ impl Inner {
     }
 }
 
-/// How deep the arrays and objects of a JSON text lie in one another.
-fn nesting(json: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    let mut bytes = json.iter();
-    let mut in_string = false;
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => in_string = !in_string,
-            b'\\' if in_string => drop(bytes.next()),
-            b'[' | b'{' if !in_string => depth += 1,
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
 /// What the mask library asks of a tokenizer.
 struct MaskEnvironment {
     trie: TokTrie,
@@ -200,17 +181,5 @@ impl TokenizerEnv for MaskEnvironment {
         self.trie.tokenize_with_greedy_fallback(bytes, |text| {
             self.inner.encode_plain(text).unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nesting;
-
-    #[test]
-    fn brackets_count_outside_of_strings() {
-        assert_eq!(nesting(br#"{"a": [1, {"b": "[[[\"[["}], "c": []}"#), 3);
-        assert_eq!(nesting("[".repeat(500).as_bytes()), 500);
-        assert_eq!(nesting(b"\"]]]\""), 0);
     }
 }
