@@ -45,6 +45,7 @@ impl Session<'_> {
             self.load(&id);
         }
         let mut signatures = self.toolbox.signatures(self.tools.catalogue());
+        signatures.extend(toolbox::neighbours(source, &signatures, self.tools.catalogue()));
         signatures.extend(moves());
         let mut step = self.vm.start(program, &signatures);
         let (error, ended) = loop {
@@ -70,14 +71,14 @@ impl Session<'_> {
         if call.server.is_empty() && call.tool == "answer" {
             return self.make_move(call);
         }
-        self.spent.calls += 1;
-        let (limit, used) = (self.options.budgets.calls, self.spent.calls);
-        if used > limit {
+        let limit = self.options.budgets.calls;
+        if self.spent.calls >= limit {
             return Ok(Reply::Resume(Err(CallError {
                 kind: "LimitError".into(),
-                message: format!("no more tool calls in this task: {used} of {limit}"),
+                message: format!("no more tool calls in this task: {limit} of {limit} are used"),
             })));
         }
+        self.spent.calls += 1;
         if call.server.is_empty() { self.make_move(call) } else { self.call_tool(call).map(Reply::Resume) }
     }
 

@@ -9,6 +9,9 @@ use crate::tools::{Catalogue, ToolEntry, ToolId};
 /// Loaded tools at a time; the grammar and the VM's table grow with them.
 pub(super) const MAX_LOADED: usize = 24;
 
+/// Tools that the VM gets to know beside the loaded ones.
+const MAX_NEIGHBOURS: usize = 200;
+
 /// The loaded tools of a stage, least recently used first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Toolbox {
@@ -40,23 +43,37 @@ impl Toolbox {
     }
 }
 
-/// The tools that a program names and the catalogue knows, at most [`MAX_LOADED`]: every `server.tool` in its text.
+/// The tools that a program names and the catalogue knows, at most [`MAX_LOADED`].
 pub(super) fn named_in(source: &str, catalogue: &Catalogue) -> Vec<ToolId> {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = Vec::new();
-    for (dot, _) in source.match_indices('.') {
-        let before = &source[..dot];
-        let server = &before[before
-            .rfind(|c| !is_name(c))
-            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..];
-        let after = &source[dot + 1..];
-        let tool = &after[..after.find(|c| !is_name(c)).unwrap_or(after.len())];
-        if let Some(entry) = catalogue.tool(server, tool) {
-            let id = ToolId { server: entry.signature.server.clone(), tool: entry.signature.name.clone() };
-            if !found.contains(&id) && found.len() < MAX_LOADED {
-                found.push(id);
-            }
+    for (server, tool) in dotted(source) {
+        if let Some(entry) = catalogue.tool(server, tool)
+            && !found.contains(&entry.id)
+            && found.len() < MAX_LOADED
+        {
+            found.push(entry.id.clone());
         }
     }
     found
+}
+
+/// The other tools of the servers that a program names, at most [`MAX_NEIGHBOURS`]: the VM has to know them to say what a
+/// wrong name should have been.
+pub(super) fn neighbours(source: &str, known: &[Signature], catalogue: &Catalogue) -> Vec<Signature> {
+    let named: Vec<&str> = dotted(source).map(|(server, _)| server).collect();
+    let servers = catalogue.servers().iter().filter(|server| named.contains(&server.name.as_str()));
+    let tools = servers.flat_map(|server| &server.tools).map(|tool| &tool.signature);
+    let new = |tool: &&Signature| !known.iter().any(|other| (&other.server, &other.name) == (&tool.server, &tool.name));
+    tools.filter(new).take(MAX_NEIGHBOURS).cloned().collect()
+}
+
+/// Every `name.name` in a text.
+fn dotted(source: &str) -> impl Iterator<Item = (&str, &str)> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    source.match_indices('.').map(move |(dot, _)| {
+        let (before, after) = (&source[..dot], &source[dot + 1..]);
+        let start = before.trim_end_matches(is_name).len();
+        let end = after.len() - after.trim_start_matches(is_name).len();
+        (&before[start..], &after[..end])
+    })
 }

@@ -8,6 +8,7 @@ mod disk;
 mod doctor;
 mod program;
 mod queue;
+mod run;
 mod script;
 mod tasks;
 mod usage;

@@ -140,7 +140,7 @@ impl Show {
             self.out.message("the last result of a tool was:");
             self.lines("  ", found);
         }
-        for source in &report.sources {
+        for source in report.sources.iter().filter(|_| report.answer.is_some()) {
             self.out.message(&format!("  from #{} {}", source.id, source.line()));
         }
         let spent = &report.spent;

@@ -1,0 +1,197 @@
+//! `mote run` with a scripted model: what ends a run, and what a person sees of it.
+
+use expect_test::{Expect, expect};
+use regex::Regex;
+use serde_json::Value;
+
+use crate::program::Program;
+
+/// Runs `script` and compares what is shown, with times and ids made equal.
+fn check(script: &str, arguments: &[&str], expected: Expect) {
+    let program = Program::new();
+    std::fs::write(program.root().join("todo.txt"), "buy milk\ncall Ada\n").unwrap();
+    std::fs::write(program.root().join("script.txt"), script).unwrap();
+    let all = [&["run", "--script", "script.txt"], arguments, &["--", "What is on my list?"]].concat();
+    let shown = program.run(&all);
+    let shown = Regex::new(r"\d+ ms").unwrap().replace_all(&shown, "N ms");
+    let shown = Regex::new(r"[\d.]+ s,").unwrap().replace_all(&shown, "N s,");
+    let shown = Regex::new(r"trajectory \w{26}").unwrap().replace_all(&shown, "trajectory ID");
+    expected.assert_eq(&shown);
+}
+
+#[test]
+fn an_answer_says_where_it_comes_from() {
+    check(
+        "f = fs.read(path=\"todo.txt\")\nanswer(f.text.splitlines())\n",
+        &[],
+        expect![[r#"
+            exit 0
+            -- stdout
+            buy milk
+            call Ada
+            -- stderr
+            tools: fs.list, notes.search, fs.write
+              | f = fs.read(path="todo.txt")
+              | answer(f.text.splitlines())
+              #1 fs.read(path="todo.txt")
+              #1 gave 106 bytes in N ms
+              from #1 fs.read(path="todo.txt")
+            complete: N s, 1 tool calls, trajectory ID
+        "#]],
+    );
+}
+
+#[test]
+fn a_budget_ends_a_run_and_what_was_found_is_said() {
+    check(
+        "f = fs.read(path=\"todo.txt\")\n---\nprint(f.n_lines)\n---\nanswer(f.text)\n",
+        &["--max-turns", "2"],
+        expect![[r#"
+            exit 1
+            -- stderr
+            tools: fs.list, notes.search, fs.write
+              | f = fs.read(path="todo.txt")
+              #1 fs.read(path="todo.txt")
+              #1 gave 106 bytes in N ms
+              > (nothing was printed; answer(x) ends the task)
+              | print(f.n_lines)
+              > 2
+            no answer: the budget of turns is used up: 2 of 2
+            the last result of a tool was:
+              buy milk
+              call Ada
+            failed: N s, 1 tool calls, trajectory ID
+        "#]],
+    );
+    check(
+        "for i in range(9):\n    fs.read(path=\"todo.txt\")\n",
+        &["--max-calls", "2"],
+        expect![[r#"
+            exit 1
+            -- stderr
+            tools: fs.list, notes.search, fs.write
+              | for i in range(9):
+              |     fs.read(path="todo.txt")
+              #1 fs.read(path="todo.txt")
+              #1 gave 106 bytes in N ms
+              #2 fs.read(path="todo.txt")
+              #2 gave 106 bytes in N ms
+              > Error: line 2: ToolError: no more tool calls in this task: 2 of 2 are used
+              >         fs.read(path="todo.txt")
+              >            ^
+            no answer: the budget of tool calls is used up: 2 of 2
+            the last result of a tool was:
+              buy milk
+              call Ada
+            failed: N s, 2 tool calls, trajectory ID
+        "#]],
+    );
+}
+
+#[test]
+fn a_loop_of_the_same_program_ends() {
+    check(
+        "print(1)\n---\nprint(1)\n---\nprint(1)\n",
+        &[],
+        expect![[r#"
+        exit 1
+        -- stderr
+        tools: fs.list, notes.search, fs.write
+          | print(1)
+          > 1
+          | print(1)
+          > 1
+        no answer: the same program was written twice with the same result: 1
+        failed: N s, 0 tool calls, trajectory ID
+    "#]],
+    );
+}
+
+#[test]
+fn programs_that_fail_are_observed_with_a_hint_and_end_after_three() {
+    check(
+        "answer(text.cuont(path=\"todo.txt\"))\n---\nanswer(text.count(file=\"todo.txt\"))\n---\nclass A:\n    pass\n",
+        &[],
+        expect![[r#"
+            exit 1
+            -- stderr
+            tools: fs.list, notes.search, fs.write
+              | answer(text.cuont(path="todo.txt"))
+              > Error: line 1: AttributeError: server 'text' has no tool 'cuont'
+              >     answer(text.cuont(path="todo.txt"))
+              >                 ^
+              > hint: did you mean text.count(path: str = None, text: str = None)?
+              | answer(text.count(file="todo.txt"))
+              > Error: line 1: TypeError: text.count() got an unexpected argument 'file'
+              >     answer(text.count(file="todo.txt"))
+              >                 ^
+              > hint: write text.count(path: str = None, text: str = None)
+              | class A:
+              |     pass
+              > Error: line 1: `class` is not part of the language
+              >     class A:
+              >     ^
+              > hint: use a dict: {"name": value}, read as d.name
+            no answer: 3 programs in a row failed; the last one: Error: line 1: `class` is not part of the language
+                class A:
+                ^
+            hint: use a dict: {"name": value}, read as d.name
+            failed: N s, 0 tool calls, trajectory ID
+        "#]],
+    );
+}
+
+#[test]
+fn calls_that_fit_no_signature_are_counted_even_if_caught() {
+    let program = Program::new();
+    let script = "try:\n    text.count(file=1)\nexcept Exception as e:\n    print(e)\nanswer(1)\n";
+    std::fs::write(program.root().join("script.txt"), script).unwrap();
+    let output = program.command(&["run", "--json", "--script", "script.txt", "--", "count"]).output().unwrap();
+    let last = String::from_utf8(output.stdout).unwrap().lines().last().unwrap().to_owned();
+    let done: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!((&done["invalid_calls"], &done["calls"], &done["status"]), (&1.into(), &0.into(), &"complete".into()));
+    assert!(done["tokens"]["new"].is_null());
+}
+
+#[test]
+fn a_prompt_can_be_seen_without_doing_anything() {
+    check(
+        "answer(1)\n",
+        &["--prompt-only"],
+        expect![[r#"
+        exit 0
+        -- stdout
+        Task: Save the text hello to out/hello.txt
+        Program:
+        w = fs.write(path="out/hello.txt", text="hello\n")
+        answer(w.text)
+
+        Task: List all my notes
+        Program:
+        n = notes.search()
+        answer(n.text)
+
+        Task: Find all .log files under data
+        Program:
+        r = fs.list(path="data", pattern="*.log", recursive=True)
+        answer(f"There are {r.count} log files under data:\n{r.text}")
+
+        Task: List the names of all files in ./music
+        Program:
+        r = fs.list(path="./music", kind="file")
+        answer(r.text)
+
+        Task: What files are in the folder photos?
+        Program:
+        r = fs.list(path="photos")
+        answer(r.text)
+
+        Task: What is on my list?
+        Program:
+        -- stderr
+        tools: fs.list, notes.search, fs.write
+             shortlist: 561 bytes
+                  task: 35 bytes
+    "#]],
+    );
+}
