@@ -1,4 +1,5 @@
 //! The model runtime on the fixture bundles: tiny random models with an independent reference's results beside them.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 mod fixtures;
 
