@@ -15,6 +15,9 @@ use crate::ops::{self, Workspace};
 /// Tokens of one batch: enough that expanding a panel of weights pays, few enough that progress is heard of often.
 const BATCH_TOKENS: usize = 128;
 
+/// Hears the index of a token and the logits after it.
+type EachRow<'a> = &'a mut dyn FnMut(usize, &[f32]) -> Result<()>;
+
 /// One text in the making, with its own KV cache.
 pub struct Conversation {
     model: Model,
@@ -136,11 +139,7 @@ impl Conversation {
 
     /// Hands out the logits after each number of tokens from `first` (at least 1) on, but for the last, which
     /// [`Conversation::logits`] has afterwards.
-    pub(crate) fn each_logits(
-        &mut self,
-        first: usize,
-        each: &mut dyn FnMut(usize, &[f32]) -> Result<()>,
-    ) -> Result<()> {
+    pub(crate) fn each_logits(&mut self, first: usize, each: EachRow<'_>) -> Result<()> {
         let mut evaluated = first - 1;
         if self.logits_after == first && first < self.tokens.len() {
             each(first, &self.logits)?;
@@ -153,7 +152,7 @@ impl Conversation {
     fn evaluate(
         &mut self,
         progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
-        mut each: Option<&mut dyn FnMut(usize, &[f32]) -> Result<()>>,
+        mut each: Option<EachRow<'_>>,
     ) -> Result<()> {
         let first = self.workspace.cache.len();
         let total = self.tokens.len() - first;

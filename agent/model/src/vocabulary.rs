@@ -43,7 +43,7 @@ impl Vocabulary {
         };
         for (text, id) in tokenizer.get_vocab(false) {
             let bytes = match spelling {
-                Spelling::ByteLevel => text.chars().map(|c| byte_of(c)).collect::<Option<Vec<u8>>>(),
+                Spelling::ByteLevel => text.chars().map(&byte_of).collect::<Option<Vec<u8>>>(),
                 Spelling::ByteFallback => Some(fallback_bytes(&text)),
             };
             place(id, bytes.unwrap_or_else(|| text.into_bytes()), false)?;

@@ -125,7 +125,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<u8> {
         working_dir,
         writable: args.writable.clone(),
         allow: args.allow.clone(),
-        asker: show.asker(),
+        asker: if globals.out.json() { None } else { super::tools::asker() },
         notes: store.as_ref().map(|store| Box::new(store.notes()) as _),
         ..ToolOptions::default()
     };

@@ -272,7 +272,7 @@ fn first_line(text: &str) -> String {
 }
 
 /// Asks on the terminal; nobody is there to ask if either side is none.
-fn asker() -> Option<Asker> {
+pub(crate) fn asker() -> Option<Asker> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return None;
     }

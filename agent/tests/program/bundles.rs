@@ -251,7 +251,7 @@ fn without_a_bundle_the_message_says_how_to_get_one() {
 fn a_prompt_longer_than_the_window() {
     let program = Program::new();
     tiny(&program);
-    let ids = vec!["1"; 9].join(",");
+    let ids = ["1"; 9].join(",");
     expect![[r#"
         exit 2
         -- stderr

@@ -29,7 +29,6 @@ fn shell(program: &Program, preparation: &str, arguments: &str) -> Output {
 fn in_namespace(program: &Program, preparation: &str, arguments: &str) -> Option<Output> {
     let allowed = std::process::Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).output();
     if !allowed.is_ok_and(|output| output.status.success()) {
-        println!("no mount namespace here: this disk is not tested");
         return None;
     }
     let mote = program.command(&[]).get_program().to_str().unwrap().to_owned();

@@ -1,6 +1,6 @@
 //! The program as a person or a script sees it: the real binary, its output, its exit codes.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot set up is a failed test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what a test cannot set up is a failed test")]
 
 mod bundles;
 mod cancel;

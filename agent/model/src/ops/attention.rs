@@ -80,9 +80,7 @@ impl RowOp for KvAttention {
             head_dim,
             capacity,
         };
-        let mut y = output.try_as_plain_ram_mut()?;
-        attention(pool, &args, y.as_slice_mut::<f32>()?)?;
-        drop(y);
+        attention(pool, &args, output.try_as_plain_ram_mut()?.as_slice_mut::<f32>()?)?;
         Ok(output)
     }
 }

@@ -31,9 +31,13 @@ impl RowOp for QMatMul {
         }
         let rows = input.try_as_plain_ram()?;
         workspace.activations.quantize(&workspace.pool, rows.as_slice::<f32>()?, self.weight.cols())?;
-        let mut y = output.try_as_plain_ram_mut()?;
-        matmul(&workspace.pool, &self.weight.matrix()?, &workspace.activations, y.as_slice_mut::<f32>()?)?;
-        drop(y);
+        let weight = self.weight.matrix()?;
+        matmul(
+            &workspace.pool,
+            &weight,
+            &workspace.activations,
+            output.try_as_plain_ram_mut()?.as_slice_mut::<f32>()?,
+        )?;
         Ok(output)
     }
 }

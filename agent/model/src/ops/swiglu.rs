@@ -25,9 +25,8 @@ impl RowOp for SwiGlu {
     fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor> {
         let mut output = Tensor::zero::<f32>(&[input.shape()[0], self.ffn])?;
         let rows = input.try_as_plain_ram()?;
-        let mut y = output.try_as_plain_ram_mut()?;
-        mote_kernels::swiglu(&workspace.pool, rows.as_slice::<f32>()?, self.ffn, y.as_slice_mut::<f32>()?)?;
-        drop(y);
+        let rows = rows.as_slice::<f32>()?;
+        mote_kernels::swiglu(&workspace.pool, rows, self.ffn, output.try_as_plain_ram_mut()?.as_slice_mut::<f32>()?)?;
         Ok(output)
     }
 }

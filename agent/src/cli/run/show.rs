@@ -1,7 +1,6 @@
 //! How a run looks: events as JSON Lines for programs, as a short story on stderr for people.
 
 use std::cell::RefCell;
-use std::io::{BufRead, IsTerminal};
 use std::time::{Duration, Instant};
 
 use super::done;
@@ -42,20 +41,6 @@ impl Show {
         if !self.out.json() && self.out.interactive() {
             self.out.message(&format!("model: {name}"));
         }
-    }
-
-    /// Asks on the terminal; without one nobody can say yes.
-    pub(super) fn asker(&self) -> Option<Box<dyn Fn(&str) -> bool>> {
-        if self.out.json() || !self.out.interactive() || !std::io::stdin().is_terminal() {
-            return None;
-        }
-        let out = self.out;
-        Some(Box::new(move |question| {
-            out.partial(&format!("{question} [y/N] "));
-            let mut reply = String::new();
-            let read = std::io::stdin().lock().read_line(&mut reply);
-            read.is_ok() && matches!(reply.trim(), "y" | "Y" | "yes")
-        }))
     }
 
     pub(super) fn event(&self, event: &Event) {
