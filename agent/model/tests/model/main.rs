@@ -1,8 +1,6 @@
 //! The model runtime on the fixture bundles: tiny random models with an independent reference's results beside them.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot set up is a failed test")]
-
 mod fixtures;
 
 mod conversation;
