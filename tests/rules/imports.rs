@@ -28,12 +28,13 @@ const OUTSIDE: [(&str, &[&str]); 6] = [
 ];
 
 /// A module of `mote` and the modules it knows nothing of.
-const MODULES: [(&str, &[&str]); 6] = [
+const MODULES: [(&str, &[&str]); 7] = [
     ("agent/src/error.rs", &["bundles", "cli", "context", "session", "store", "tools"]),
     ("agent/src/home.rs", &["bundles", "cli", "context", "session", "store", "tools"]),
     ("agent/src/bundles.rs", &["cli", "context", "session", "store", "tools"]),
     ("agent/src/store", &["cli", "context", "session", "tools"]),
     ("agent/src/tools", &["cli", "context", "session"]),
+    ("agent/src/context", &["cli", "session", "store"]),
     ("agent/src/session", &["cli"]),
 ];
 
