@@ -13,6 +13,8 @@ use crate::ast::AUGMENTED;
 use crate::error::Error;
 use crate::lexer::KEYWORDS;
 use crate::signature::Signature;
+use crate::value::Class;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Tools that one grammar may name: far beyond what a prompt shows.
@@ -86,7 +88,7 @@ pub fn lark(tools: &[Signature], moves: bool, options: &Options) -> Result<Strin
     if tools.len() > MOST_TOOLS {
         return Err(Error::over("tool", MOST_TOOLS as u64, tools.len() as u64));
     }
-    let mut grammar = Grammar { out: String::new(), servers: Vec::new(), owned: false };
+    let mut grammar = Grammar { out: String::new(), servers: Vec::new(), owned: false, shared: HashMap::new() };
     for tool in &tools {
         if !grammar.servers.contains(&tool.server) {
             grammar.servers.push(tool.server.clone());
@@ -111,6 +113,8 @@ struct Grammar {
     servers: Vec<String>,
     /// Whether a server's name may also be a variable.
     owned: bool,
+    /// Rules that tools share, by their bodies: reading the text is a third of what a grammar costs to compile.
+    shared: HashMap<String, String>,
 }
 
 fn is_name(text: &str) -> bool {
@@ -123,8 +127,27 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// One of several words, as a terminal.
 fn alternatives(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    words.into_iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" | ")
+    let mut words: Vec<String> = words.into_iter().map(|word| escaped(word.as_ref())).collect();
+    words.retain(|word| !word.is_empty());
+    format!("/{}/", words.join("|"))
+}
+
+/// Text as a part of a terminal's regular expression.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\x{{{:x}}}", u32::from(c));
+            }
+            c if r"\.+*?()|[]{}^$/".contains(c) => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 impl Grammar {
@@ -133,6 +156,17 @@ impl Grammar {
         self.out.push_str(": ");
         self.out.push_str(body);
         self.out.push('\n');
+    }
+
+    /// The name of the rule with this body, which is made where no other has it.
+    fn shared(&mut self, body: String) -> String {
+        if let Some(name) = self.shared.get(&body) {
+            return name.clone();
+        }
+        let name = format!("v{}", self.shared.len());
+        self.rule(&name, &body);
+        self.shared.insert(body, name.clone());
+        name
     }
 
     fn statements(&mut self, options: &Options, moves: bool, answer_last: bool) {
@@ -151,7 +185,7 @@ impl Grammar {
                 }
                 let kind = if in_loop { "l" } else { "s" };
                 let indent = "    ".repeat(depth as usize);
-                let mut body = String::from("(assign | x3");
+                let mut body = String::from("(simple");
                 if moves {
                     body.push_str(if answer_last && depth == 0 { " | other_move" } else { " | move" });
                 }
@@ -165,11 +199,12 @@ impl Grammar {
                 if depth < options.block_depth {
                     let (same, inner) = (format!("{kind}{}b", depth + 1), format!("l{}b", depth + 1));
                     let mark = if depth == 0 { String::new() } else { format!("{} ", quoted(&indent)) };
+                    let other = format!("({mark}\"else:\\n\" {same})?");
                     let _ = write!(
                         body,
-                        " | \"if \" x3 \":\\n\" {same} ({mark}\"elif \" x3 \":\\n\" {same}){{0,3}} ({mark}\"else:\\n\" {same})?\
-                         | \"for \" targets \" in \" x3 \":\\n\" {inner} | \"while \" x3 \":\\n\" {inner}\
-                         | \"try:\\n\" {same} {mark}\"except\" (\" \" ERROR (\" as \" NAME)?)? \":\\n\" {same} ({mark}\"finally:\\n\" p{}b)?",
+                        " | \"if \" x3 \":\\n\" {same} ({mark}\"elif \" x3 \":\\n\" {same}){{0,3}} {other}\
+                         | (\"for \" targets \" in \" x3 | \"while \" x3) \":\\n\" {inner} {other}\
+                         | \"try:\\n\" {same} ({mark}\"except \" caught \":\\n\" {same}){{1,2}} ({mark}\"finally:\\n\" p{}b)?",
                         depth + 1
                     );
                 }
@@ -180,16 +215,26 @@ impl Grammar {
                     if !in_loop {
                         self.rule(
                             &format!("p{depth}b"),
-                            &format!("({} (assign | x3 | \"pass\") \"\\n\"){{1,{n}}}", quoted(&indent)),
+                            &format!("({} (simple | \"pass\") \"\\n\"){{1,{n}}}", quoted(&indent)),
                         );
                     }
                 }
             }
         }
         let signs: Vec<String> = AUGMENTED.iter().map(|(sign, _)| format!(" {sign} ")).collect();
-        self.rule("augmented", &alternatives(signs));
-        self.rule("assign", "targets \" = \" x3 (\", \" x3){0,3} | NAME augmented x3 | NAME (\"[\" e1 \"]\" | \".\" NAME) (\" = \" | augmented) x3");
-        self.rule("targets", &format!("NAME (\", \" NAME){{0,{}}}", MOST_TARGETS - 1));
+        self.rule("AUGMENTED", &alternatives(signs));
+        self.rule("simple", "x3 | assign | \"del \" (NAME | place) | \"assert \" x3 (\", \" e2)? | \"raise \" raised");
+        self.rule("raised", "ERROR (\"(\" e1 \")\")? | NAME");
+        self.rule("caught", "(ERROR | \"(\" ERROR (\", \" ERROR){1,2} \")\") (\" as \" NAME)?");
+        self.rule(
+            "assign",
+            "(targets \" = \"){1,2} x3 (\", \" x3){0,3} | NAME AUGMENTED x3 | place (\" = \" | AUGMENTED) x3",
+        );
+        self.rule("place", "NAME (\"[\" e1 \"]\" | \".\" NAME){1,3}");
+        self.rule(
+            "targets",
+            &format!("NAME (\", \" NAME){{0,{}}} (\", \" (\"*\" NAME | \"(\" NAME \", \" NAME \")\"))?", MOST_TARGETS - 1),
+        );
     }
 
     fn terminals(&mut self, options: &Options) {
@@ -214,17 +259,6 @@ impl Grammar {
         self.rule("INNER_STRING", "/'[^'\"{}\\\\\\n\\r]{0,100}'/");
         self.rule("TEXT", &format!("/[^\"{{}}\\\\\\n\\r]{{1,{n}}}/"));
         self.rule("SPEC", "/:[<>^]?([1-9][0-9]?)?,?(\\.[0-9])?[fd%]|:[<>^]?[1-9][0-9]?|:,/");
-        self.rule(
-            "ERROR",
-            &alternatives([
-                "Exception",
-                "ToolError",
-                "KeyError",
-                "IndexError",
-                "ValueError",
-                "TypeError",
-                "ZeroDivisionError",
-            ]),
-        );
+        self.rule("ERROR", &alternatives(Class::ALL.iter().map(|class| class.name())));
     }
 }

@@ -21,10 +21,11 @@ impl Grammar {
         self.rule("FIELD", &if fields.is_empty() { "NAME".to_owned() } else { alternatives(fields) });
         self.owned = options.shadowing && !self.servers.is_empty();
         let signs: Vec<String> = BINARY.iter().map(|(sign, ..)| format!(" {sign} ")).collect();
-        self.rule("binary", &alternatives(signs));
+        self.rule("BINARY", &alternatives(signs));
         let words = COMPARISONS.iter().filter(|(sign, _)| !sign.starts_with("is"));
         let signs: Vec<String> = words.map(|(sign, _)| format!(" {sign} ")).collect();
-        self.rule("comparison", &alternatives(signs));
+        self.rule("COMPARISON", &alternatives(signs));
+        self.rule("IS_NONE", "/ is (not )?None/");
         let plain = Builtin::ALL.iter().filter(|b| !matches!(b, Builtin::Map | Builtin::Filter | Builtin::Print));
         self.rule("BUILTIN", &alternatives(plain.map(|b| b.name())));
         let mut names: Vec<&str> =
@@ -34,8 +35,7 @@ impl Grammar {
         names.retain(|name| !matches!(*name, "sort" | "encode" | "fromkeys"));
         self.rule("METHOD", &alternatives(names));
         if self.owned {
-            let servers = alternatives(&self.servers);
-            self.rule("SERVER", &servers);
+            self.rule("SERVER", &alternatives(&self.servers));
         }
         let owned = if self.owned { " | SERVER own0 access0{0,2}" } else { "" };
         for (prefix, string) in [("e", "STRING | fstring"), ("f", "INNER_STRING")] {
@@ -52,18 +52,21 @@ impl Grammar {
             );
             self.rule(&format!("{prefix}own0"), &format!("\".\" FIELD | \"[\" ({string} | \"-\"? INT | NAME) \"]\""));
             self.rule(&format!("{prefix}access0"), &format!("{prefix}own0 | \".\" METHOD \"()\""));
-            self.rule(&format!("{prefix}0"), &format!("{prefix}atom0 (binary {prefix}atom0){{0,2}}"));
+            self.rule(&format!("{prefix}0"), &format!("{prefix}atom0 (BINARY {prefix}atom0){{0,2}}"));
             self.rule(&format!("{prefix}atom0"), &format!("\"-\"? ({prefix}literal | {prefix}name0)"));
         }
         self.level("e", 1, "e0", "");
         self.level("e", 2, "e1", "");
         self.level("f", 1, "f0", "");
+        self.rule("slice", "bound? \":\" bound? (\":\" \"-\"? INT)?");
+        self.rule("bound", "\"-\"? INT | VARIABLE");
         self.rule("called", "tool e2access{0,3}");
         self.level("x", 3, "y2", " | called");
         self.rule("y2", "e2 | called");
+        self.rule("print_end", "\", \" (\"sep\" | \"end\") \"=\" STRING");
         self.rule("fstring", "\"f\\\"\" (TEXT | field){0,12} \"\\\"\"");
         self.rule("field", "\"{\" f1 (\"!r\" | SPEC)? \"}\"");
-        self.rule("n2", "\"-\"? n2start (binary e2unary){0,4} (comparison e2sum | \" is None\" | \" is not None\")?");
+        self.rule("n2", "\"-\"? n2start (BINARY e2unary){0,4} (COMPARISON e2sum | IS_NONE)?");
         self.rule("n2start", "e2named | e2call e2access{0,3} | e2comp | \"(\" e1 \")\" e2access{0,3}");
     }
 
@@ -77,9 +80,9 @@ impl Grammar {
         self.rule(&format!("{p}and"), &format!("{p}not (\" and \" {p}not){{0,3}}"));
         self.rule(
             &format!("{p}not"),
-            &format!("\"not \"? {p}sum (comparison {p}sum | \" is None\" | \" is not None\")?"),
+            &format!("\"not \"? {p}sum ((COMPARISON {p}sum){{1,2}} | IS_NONE)?"),
         );
-        self.rule(&format!("{p}sum"), &format!("{p}unary (binary {p}unary){{0,{MOST_OPERATORS}}}"));
+        self.rule(&format!("{p}sum"), &format!("{p}unary (BINARY {p}unary){{0,{MOST_OPERATORS}}}"));
         self.rule(&format!("{p}unary"), &format!("\"-\"? {p}post"));
         self.rule(
             &format!("{p}post"),
@@ -89,7 +92,7 @@ impl Grammar {
         self.rule(&format!("{p}named"), &format!("VARIABLE {p}access{{0,{MOST_ACCESSES}}}{owned}"));
         self.rule(
             &format!("{p}own"),
-            &format!("\".\" FIELD | \"[\" {index} \"]\" | \"[\" (\"-\"? INT)? \":\" (\"-\"? INT)? \"]\""),
+            &format!("\".\" FIELD | \"[\" ({index} | slice) \"]\""),
         );
         self.rule(&format!("{p}access"), &format!("{p}own | \".\" METHOD \"(\" {p}args \")\""));
         self.rule(&format!("{p}args"), &format!("({sub} (\", \" {sub}){{0,{MOST_ARGS}}} | {sub} {p}clauses)?"));
@@ -100,7 +103,7 @@ impl Grammar {
         self.rule(
             &format!("{p}call"),
             &format!(
-                "BUILTIN \"(\" {p}args \")\" | \"print(\" {p}args \")\" \
+                "BUILTIN \"(\" {p}args \")\" | \"print(\" {p}args print_end? \")\" \
                  | (\"sorted\" | \"max\" | \"min\") \"(\" {sub} (\", key=\" (\"lambda \" NAME \": \" {sub} | \"len\"))? \
                  (\", reverse=\" (\"True\" | \"False\") | \", default=\" {index})? \")\""
             ),

@@ -19,43 +19,45 @@ impl Grammar {
             self.rule("tool", "\"print(\" e2args \")\"");
             return Ok(());
         }
-        let names: Vec<String> = (0..servers.len()).map(|at| format!("server{at}")).collect();
-        self.rule("tool", &names.join(" | "));
-        for (at, server) in servers.iter().enumerate() {
-            let mut calls = Vec::new();
-            for (idx, tool) in tools.iter().enumerate().filter(|(_, t)| t.server == *server) {
-                calls.push(format!("{} \"(\" tool{idx} \")\"", quoted(&tool.name)));
-                self.arguments(&format!("tool{idx}"), &tool.params);
+        let mut calls = Vec::new();
+        for server in &servers {
+            let mut of_server = Vec::new();
+            for tool in tools.iter().filter(|t| t.server == *server) {
+                of_server.push(format!("{} \"(\" {} \")\"", quoted(&tool.name), self.arguments(&tool.params)));
                 if self.out.len() > super::MOST_BYTES {
                     return Err(Error::over("grammar size", super::MOST_BYTES as u64, self.out.len() as u64));
                 }
             }
-            self.rule(&format!("server{at}"), &format!("{} \".\" ({})", quoted(server), calls.join(" | ")));
+            calls.push(format!("{} \".\" ({})", quoted(server), of_server.join(" | ")));
         }
+        self.rule("tool", &calls.join("\n    | "));
         Ok(())
     }
 
     /// Required arguments, then optional ones, each in declared order.
-    fn arguments(&mut self, name: &str, params: &[Param]) {
-        for (at, param) in params.iter().enumerate() {
+    fn arguments(&mut self, params: &[Param]) -> String {
+        let mut first = Vec::new();
+        let mut later = Vec::new();
+        for param in params {
             let value = value(&param.schema, 0);
-            self.rule(&format!("{name}p{at}"), &format!("{} ({value} | n2)", quoted(&format!("{}=", param.name))));
+            let value = self.shared(format!("{value} | n2"));
+            first.push(self.shared(format!("{} {value}", quoted(&format!("{}=", param.name)))));
+            later.push(self.shared(format!("{} {value}", quoted(&format!(", {}=", param.name)))));
         }
         let n_required = params.iter().filter(|p| p.required).count();
-        let optional = n_required..params.len();
-        for at in optional.clone().rev() {
-            let rest = if at + 1 < params.len() { format!(" {name}r{}", at + 1) } else { String::new() };
-            self.rule(&format!("{name}r{at}"), &format!("(\", \" {name}p{at})?{rest}"));
+        let optional = |from: usize| later.iter().skip(from).map(|p| format!(" {p}?")).collect::<String>();
+        if n_required > 0 {
+            let required = later.iter().take(n_required).skip(1).map(|p| format!(" {p}")).collect::<String>();
+            return format!("{}{required}{}", first.first().map_or("", String::as_str), optional(n_required));
         }
-        let tail = |at: usize| if at < params.len() { format!(" {name}r{at}") } else { String::new() };
-        let body = if n_required > 0 {
-            let required: Vec<String> = (0..n_required).map(|at| format!("{name}p{at}")).collect();
-            required.join(" \", \" ") + &tail(n_required)
-        } else {
-            let starts: Vec<String> = optional.map(|at| format!("{name}p{at}{}", tail(at + 1))).collect();
-            if starts.is_empty() { "\"\"".to_owned() } else { format!("({})?", starts.join(" | ")) }
-        };
-        self.rule(name, &body);
+        let mut rest = String::new();
+        let mut starts = Vec::new();
+        for (first, later) in first.iter().zip(&later).rev() {
+            starts.push(format!("{first}{}", if rest.is_empty() { String::new() } else { format!(" {rest}") }));
+            rest = self.shared(if rest.is_empty() { format!("{later}?") } else { format!("{later}? {rest}") });
+        }
+        starts.reverse();
+        if starts.is_empty() { "\"\"".to_owned() } else { format!("({})?", starts.join(" | ")) }
     }
 
     pub(super) fn moves(&mut self) {
