@@ -80,7 +80,20 @@ fn show(what: &str, mut times: Vec<Duration>) {
     println!("{what}: mean {mean:?}, median {:?}, 99% {:?}", at(50).unwrap_or_default(), at(99).unwrap_or_default());
 }
 
-fn options() -> grammar::Options { let e = |k: &str| std::env::var(k).ok().and_then(|v| v.parse::<u32>().ok()); let mut o = grammar::Options::default(); if let Some(n) = e("CHARS") { o.string_chars = n; } if let Some(n) = e("DEPTH") { o.block_depth = n; } if let Some(n) = e("SHADOW") { o.shadowing = n == 1; } o }
+fn options() -> grammar::Options {
+    let e = |k: &str| std::env::var(k).ok().and_then(|v| v.parse::<u32>().ok());
+    let mut o = grammar::Options::default();
+    if let Some(n) = e("CHARS") {
+        o.string_chars = n;
+    }
+    if let Some(n) = e("DEPTH") {
+        o.block_depth = n;
+    }
+    if let Some(n) = e("SHADOW") {
+        o.shadowing = n == 1;
+    }
+    o
+}
 
 fn tools(n: usize) -> Result<Vec<Signature>, mote_script::Error> {
     let signature = |i: usize| {
@@ -130,6 +143,7 @@ fn vocabulary(json: &Value) -> Result<TokTrie, Box<dyn Error + Send + Sync>> {
 /// The characters by which GPT-2's vocabulary writes bytes.
 fn byte_of_char() -> HashMap<char, u8> {
     let printable = |b: u8| matches!(b, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
-    let others = (0..=255u8).filter(|b| !printable(*b)).zip(256u32..).filter_map(|(b, c)| Some((char::from_u32(c)?, b)));
+    let others =
+        (0..=255u8).filter(|b| !printable(*b)).zip(256u32..).filter_map(|(b, c)| Some((char::from_u32(c)?, b)));
     (0..=255u8).filter(|b| printable(*b)).map(|b| (char::from(b), b)).chain(others).collect()
 }

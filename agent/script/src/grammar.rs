@@ -88,7 +88,7 @@ pub fn lark(tools: &[Signature], moves: bool, options: &Options) -> Result<Strin
     if tools.len() > MOST_TOOLS {
         return Err(Error::over("tool", MOST_TOOLS as u64, tools.len() as u64));
     }
-    let mut grammar = Grammar { out: String::new(), servers: Vec::new(), owned: false, shared: HashMap::new() };
+    let mut grammar = Grammar { out: String::new(), servers: Vec::new(), shared: HashMap::new() };
     for tool in &tools {
         if !grammar.servers.contains(&tool.server) {
             grammar.servers.push(tool.server.clone());
@@ -111,8 +111,6 @@ pub fn lark(tools: &[Signature], moves: bool, options: &Options) -> Result<Strin
 struct Grammar {
     out: String,
     servers: Vec<String>,
-    /// Whether a server's name may also be a variable.
-    owned: bool,
     /// Rules that tools share, by their bodies: reading the text is a third of what a grammar costs to compile.
     shared: HashMap<String, String>,
 }
@@ -163,7 +161,7 @@ impl Grammar {
         if let Some(name) = self.shared.get(&body) {
             return name.clone();
         }
-        let name = format!("v{}", self.shared.len());
+        let name = format!("v{}::_", self.shared.len());
         self.rule(&name, &body);
         self.shared.insert(body, name.clone());
         name
@@ -233,7 +231,10 @@ impl Grammar {
         self.rule("place", "NAME (\"[\" e1 \"]\" | \".\" NAME){1,3}");
         self.rule(
             "targets",
-            &format!("NAME (\", \" NAME){{0,{}}} (\", \" (\"*\" NAME | \"(\" NAME \", \" NAME \")\"))?", MOST_TARGETS - 1),
+            &format!(
+                "NAME (\", \" NAME){{0,{}}} (\", \" (\"*\" NAME | \"(\" NAME \", \" NAME \")\"))?",
+                MOST_TARGETS - 1
+            ),
         );
     }
 
@@ -246,10 +247,6 @@ impl Grammar {
             reserved.extend(servers.iter().map(String::as_str));
         }
         self.rule("NAME", &format!("/[a-zA-Z_][a-zA-Z0-9_]{{0,40}}/ & ~/{}/", reserved.join("|")));
-        if options.shadowing {
-            reserved.extend(servers.iter().map(String::as_str));
-        }
-        self.rule("VARIABLE", &format!("/[a-zA-Z_][a-zA-Z0-9_]{{0,40}}/ & ~/{}/", reserved.join("|")));
         self.rule("INT", "/0|[1-9][0-9]{0,14}/");
         self.rule("FLOAT", "/(0|[1-9][0-9]{0,14})\\.[0-9]{1,15}/");
         self.rule(

@@ -81,6 +81,22 @@ const EXAMPLES: &[&str] = &[
     "print(f\"{100 * d.used / d.total:.1f}% of {d.total:,} used\")\n",
     "big = [f for f in files if f.size >= 1000000][:5]\nanswer([{\"name\": f.name, \"mb\": round(f.size / 1000000, 1)} for f in big])\n",
     "answer(f\"{', '.join(x.name for x in xs)}\")\n",
+    "d = {\"a\": [1, 2], \"b\": {\"c\": 3}}\ndel d[\"a\"]\ndel d\nxs[0][\"k\"] = 4\n",
+    "x = 3\nassert x > 2\nassert x < 5, f\"too big: {x}\"\nassert 0 < x <= 9, \"no\"\n",
+    "if not xs:\n    raise ValueError(\"nothing there\")\ntry:\n    print(1 / 0)\nexcept ZeroDivisionError:\n    raise RuntimeError\nexcept (KeyError, IndexError) as e:\n    raise e\n",
+    "answer(fs.read(path=fs.list(path=\".\")[0].name))\n",
+    "shop.order(from_=fs.read(path=\"a\").strip(), lines=[{\"sku\": fs.read(path=\"b\")}])\n",
+    "answer(math.percent(part=math.sqrt(x=16), of=len(fs.list(path=\".\"))))\n",
+    "text = fs.read(path=\"a\")\nwords = text.lower().split()\nprint(text.count(\"a\"), words[0].upper(), sep=\"-\")\n",
+    "for i, (a, b) in enumerate(pairs):\n    print(i, a, b)\nelse:\n    print(\"none\")\nhead, *rest = xs\n",
+    "a = b = 1\nprint(xs[::2], xs[i:], xs[:-1], xs[1:n:2])\n",
+];
+
+/// Programs that need a variable with a server's name.
+const SHADOWING: &[&str] = &[
+    "time = time.now()\nanswer(time.iso)\n",
+    "fs = fs.list(path=\".\")\nfs.append(1)\nfs.reverse()\nprint(len(fs), fs[0].name.upper())\n",
+    "system = {}\nsystem[\"a\"] = 1\nfor k, v in system.items():\n    print(k, v)\n",
 ];
 
 struct Decoder {
@@ -162,11 +178,47 @@ fn what_no_tool_allows_is_refused() {
         "system.processes(top=51)\n",
         "system.processes(sort=\"name\")\n",
         "remove(\"/\")\n",
-        "time.split(\" \")\n",
+        "del\n",
+        "assert\n",
+        "raise 3\n",
+        "except ValueError:\n",
+        "fs.read(path=fs.read(path=fs.read(path=fs.read(path=\"a\"))))\n",
         "import os\n",
         "break\n",
         "x = (1\n",
     ] {
+        assert!(accepts(&matcher, source).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn variables_have_servers_names_where_shadowing_is_on() {
+    let decoder = Decoder::new();
+    let with = decoder.matcher(&grammar::lark(&tools(), true, &Options::default()).unwrap());
+    let options = Options { shadowing: false, ..Options::default() };
+    let without = decoder.matcher(&grammar::lark(&tools(), true, &options).unwrap());
+    for source in SHADOWING {
+        assert_eq!(accepts(&with, source), Ok(()), "{source}");
+        assert!(accepts(&without, source).is_err(), "{source}");
+        compile(source, &Limits::default()).unwrap();
+    }
+    for source in ["fs.split(\" \")\n", "fs.name\n", "x = time\n"] {
+        assert!(accepts(&without, source).is_err(), "{source}");
+    }
+    assert_eq!(accepts(&without, "x = time.now()\nprint(x.iso)\n"), Ok(()));
+}
+
+#[test]
+fn only_known_fields_follow_a_dot_where_fields_are_given() {
+    let decoder = Decoder::new();
+    let fields = ["size", "name", "not a name", "class", "items"].map(str::to_owned).to_vec();
+    let options = Options { fields, ..Options::default() };
+    let matcher = decoder.matcher(&grammar::lark(&tools(), true, &options).unwrap());
+    for source in ["print(x.size)\n", "print(x.items.name)\n", "print(x.items())\n", "answer(f\"{x.name.upper()}\")\n"]
+    {
+        assert_eq!(accepts(&matcher, source), Ok(()), "{source}");
+    }
+    for source in ["print(x.sizes)\n", "print(x.class)\n", "answer(f\"{x.other}\")\n", "print(x.siz)\n"] {
         assert!(accepts(&matcher, source).is_err(), "{source}");
     }
 }

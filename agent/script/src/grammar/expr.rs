@@ -14,12 +14,13 @@ const MOST_ARGS: usize = 6;
 /// Operators in a row, and accesses such as `.name` in a row.
 const MOST_OPERATORS: usize = 4;
 const MOST_ACCESSES: usize = 4;
+/// Tool calls in the arguments of tool calls.
+const MOST_NESTED: u32 = 2;
 
 impl Grammar {
     pub(super) fn expressions(&mut self, options: &Options) {
         let fields = &options.fields;
         self.rule("FIELD", &if fields.is_empty() { "NAME".to_owned() } else { alternatives(fields) });
-        self.owned = options.shadowing && !self.servers.is_empty();
         let signs: Vec<String> = BINARY.iter().map(|(sign, ..)| format!(" {sign} ")).collect();
         self.rule("BINARY", &alternatives(signs));
         let words = COMPARISONS.iter().filter(|(sign, _)| !sign.starts_with("is"));
@@ -34,24 +35,16 @@ impl Grammar {
         names.dedup();
         names.retain(|name| !matches!(*name, "sort" | "encode" | "fromkeys"));
         self.rule("METHOD", &alternatives(names));
-        if self.owned {
-            self.rule("SERVER", &alternatives(&self.servers));
-        }
-        let owned = if self.owned { " | SERVER own0 access0{0,2}" } else { "" };
         for (prefix, string) in [("e", "STRING | fstring"), ("f", "INNER_STRING")] {
             self.rule(
                 &format!("{prefix}literal"),
                 &format!("INT | FLOAT | {string} | \"None\" | \"True\" | \"False\""),
             );
+            self.rule(&format!("{prefix}name0"), &format!("NAME {prefix}access0{{0,2}}"));
             self.rule(
-                &format!("{prefix}name0"),
-                &format!(
-                    "VARIABLE {prefix}access0{{0,2}}{}",
-                    owned.replace("own0", &format!("{prefix}own0")).replace(" access0", &format!(" {prefix}access0"))
-                ),
+                &format!("{prefix}access0"),
+                &format!("\".\" FIELD | \"[\" ({string} | \"-\"? INT | NAME) \"]\" | \".\" METHOD \"()\""),
             );
-            self.rule(&format!("{prefix}own0"), &format!("\".\" FIELD | \"[\" ({string} | \"-\"? INT | NAME) \"]\""));
-            self.rule(&format!("{prefix}access0"), &format!("{prefix}own0 | \".\" METHOD \"()\""));
             self.rule(&format!("{prefix}0"), &format!("{prefix}atom0 (BINARY {prefix}atom0){{0,2}}"));
             self.rule(&format!("{prefix}atom0"), &format!("\"-\"? ({prefix}literal | {prefix}name0)"));
         }
@@ -59,15 +52,22 @@ impl Grammar {
         self.level("e", 2, "e1", "");
         self.level("f", 1, "f0", "");
         self.rule("slice", "bound? \":\" bound? (\":\" \"-\"? INT)?");
-        self.rule("bound", "\"-\"? INT | VARIABLE");
-        self.rule("called", "tool e2access{0,3}");
+        self.rule("bound", "\"-\"? INT | NAME");
+        self.rule("called", "tool::0x0 e2access{0,3}");
         self.level("x", 3, "y2", " | called");
         self.rule("y2", "e2 | called");
         self.rule("print_end", "\", \" (\"sep\" | \"end\") \"=\" STRING");
         self.rule("fstring", "\"f\\\"\" (TEXT | field){0,12} \"\\\"\"");
         self.rule("field", "\"{\" f1 (\"!r\" | SPEC)? \"}\"");
-        self.rule("n2", "\"-\"? n2start (BINARY e2unary){0,4} (COMPARISON e2sum | IS_NONE)?");
-        self.rule("n2start", "e2named | e2call e2access{0,3} | e2comp | \"(\" e1 \")\" e2access{0,3}");
+        self.rule("n2::_", "\"-\"? n2start::_ (BINARY e2unary){0,4} (COMPARISON e2sum | IS_NONE)?");
+        self.rule(
+            "n2start::_",
+            &format!(
+                "tool::incr(_) e2access{{0,3}} %if lt(_, {MOST_NESTED}) \
+                 | BUILTIN \"(\" tool::incr(_) e2access{{0,3}} \")\" e2access{{0,3}} %if lt(_, {MOST_NESTED}) \
+                 | e2named | e2call e2access{{0,3}} | e2comp | \"(\" e1 \")\" e2access{{0,3}}"
+            ),
+        );
     }
 
     /// The rules of one level; `sub` is what stands inside brackets.
@@ -78,23 +78,18 @@ impl Grammar {
         self.rule(&p, &format!("{p}or (\" if \" {p}or \" else \" {p}or)?"));
         self.rule(&format!("{p}or"), &format!("{p}and (\" or \" {p}and){{0,3}}"));
         self.rule(&format!("{p}and"), &format!("{p}not (\" and \" {p}not){{0,3}}"));
-        self.rule(
-            &format!("{p}not"),
-            &format!("\"not \"? {p}sum ((COMPARISON {p}sum){{1,2}} | IS_NONE)?"),
-        );
+        self.rule(&format!("{p}not"), &format!("\"not \"? {p}sum ((COMPARISON {p}sum){{1,2}} | IS_NONE)?"));
         self.rule(&format!("{p}sum"), &format!("{p}unary (BINARY {p}unary){{0,{MOST_OPERATORS}}}"));
         self.rule(&format!("{p}unary"), &format!("\"-\"? {p}post"));
         self.rule(
             &format!("{p}post"),
             &format!("{p}named | ({literal} | {p}list | {p}comp) {p}access{{0,2}} | ({p}call | \"(\" {sub} \")\") {p}access{{0,3}}{more}"),
         );
-        let owned = if self.owned { format!(" | SERVER {p}own {p}access{{0,{MOST_ACCESSES}}}") } else { String::new() };
-        self.rule(&format!("{p}named"), &format!("VARIABLE {p}access{{0,{MOST_ACCESSES}}}{owned}"));
+        self.rule(&format!("{p}named"), &format!("NAME {p}access{{0,{MOST_ACCESSES}}}"));
         self.rule(
-            &format!("{p}own"),
-            &format!("\".\" FIELD | \"[\" ({index} | slice) \"]\""),
+            &format!("{p}access"),
+            &format!("\".\" FIELD | \"[\" ({index} | slice) \"]\" | \".\" METHOD \"(\" {p}args \")\""),
         );
-        self.rule(&format!("{p}access"), &format!("{p}own | \".\" METHOD \"(\" {p}args \")\""));
         self.rule(&format!("{p}args"), &format!("({sub} (\", \" {sub}){{0,{MOST_ARGS}}} | {sub} {p}clauses)?"));
         self.rule(
             &format!("{p}clauses"),

@@ -16,7 +16,7 @@ impl Grammar {
     pub(super) fn tools(&mut self, tools: &[&Signature]) -> Result<(), Error> {
         let servers = self.servers.clone();
         if servers.is_empty() {
-            self.rule("tool", "\"print(\" e2args \")\"");
+            self.rule("tool::_", "\"print(\" e2args \")\"");
             return Ok(());
         }
         let mut calls = Vec::new();
@@ -30,7 +30,7 @@ impl Grammar {
             }
             calls.push(format!("{} \".\" ({})", quoted(server), of_server.join(" | ")));
         }
-        self.rule("tool", &calls.join("\n    | "));
+        self.rule("tool::_", &calls.join("\n    | "));
         Ok(())
     }
 
@@ -40,7 +40,7 @@ impl Grammar {
         let mut later = Vec::new();
         for param in params {
             let value = value(&param.schema, 0);
-            let value = self.shared(format!("{value} | n2"));
+            let value = self.shared(format!("{value} | n2::_"));
             first.push(self.shared(format!("{} {value}", quoted(&format!("{}=", param.name)))));
             later.push(self.shared(format!("{} {value}", quoted(&format!(", {}=", param.name)))));
         }
@@ -106,7 +106,7 @@ fn value(schema: &Schema, depth: u32) -> String {
         Schema::String => "STRING | fstring".to_owned(),
         Schema::Enum(choices) => choice(choices),
         Schema::Array(items) => {
-            let item = format!("({} | n2)", value(items, depth + 1));
+            let item = format!("({} | n2::_)", value(items, depth + 1));
             format!("\"[\" ({item} (\", \" {item}){{0,{MOST_ITEMS}}})? \"]\"")
         }
         Schema::Object { properties, .. } if properties.is_empty() => "e2list".to_owned(),
@@ -123,7 +123,7 @@ fn choice(choices: &[JsonText]) -> String {
 fn object(properties: &[Property], depth: u32) -> String {
     let part = |property: &Property| {
         let key = format!("{}: ", serde_json::Value::from(property.name.as_str()));
-        format!("{} ({} | n2)", quoted(&key), value(&property.schema, depth + 1))
+        format!("{} ({} | n2::_)", quoted(&key), value(&property.schema, depth + 1))
     };
     let required: Vec<String> = properties.iter().filter(|p| p.required).map(part).collect();
     let optional: Vec<String> = properties.iter().filter(|p| !p.required).map(part).collect();
