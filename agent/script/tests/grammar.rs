@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use llguidance::api::TopLevelGrammar;
-use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities};
+use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};
 use llguidance::{Matcher, ParserFactory};
 use mote_script::grammar::{self, Options};
 use mote_script::{Limits, Signature, Step, Vm, compile};
@@ -11,6 +11,7 @@ use proptest::prelude::Rng as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 fn tool(server: &str, name: &str, schema: Value) -> Signature {
     Signature::from_json_schema(server, name, "", &schema).unwrap()
@@ -99,13 +100,68 @@ const SHADOWING: &[&str] = &[
     "system = {}\nsystem[\"a\"] = 1\nfor k, v in system.items():\n    print(k, v)\n",
 ];
 
+/// Tokens beside the single bytes.
+const WORDS: &[&str] = &[
+    "for ",
+    "if ",
+    " in ",
+    ":\n",
+    "    ",
+    " = ",
+    "answer(",
+    "print(",
+    "fs.",
+    "shop.",
+    "math.",
+    "path=",
+    "lines=[{",
+    "\"sku\": ",
+    " for x in ",
+    ")\n",
+    "\", ",
+    "f\"{",
+    "}\"",
+    "[0]",
+    ".get(",
+    ".name",
+    "try:\n",
+    "except ",
+    "Exception",
+    " as e:\n",
+    "while ",
+    "not ",
+    " and ",
+    " is None",
+    "lambda x: ",
+    "sorted(",
+    ", key=",
+    "del ",
+    "assert ",
+    "raise ",
+    "len(",
+    "else:\n",
+    "x, y",
+    " += ",
+    "\\n",
+    "'a'",
+    "100",
+    "# ",
+    "{\"k\": ",
+    "time.now(",
+    "reconfigure(goal=\"",
+];
+
 struct Decoder {
     factory: ParserFactory,
 }
 
 impl Decoder {
     fn new() -> Decoder {
-        let env = ApproximateTokEnv::single_byte_env();
+        let bytes = (0..=255u8).map(|b| vec![b]);
+        let words: Vec<Vec<u8>> = bytes.chain(WORDS.iter().map(|word| word.as_bytes().to_vec())).collect();
+        let end = u32::try_from(words.len()).unwrap();
+        let words = [words, vec![b"\xff<end>".to_vec()]].concat();
+        let env: TokEnv = Arc::new(ApproximateTokEnv::new(TokTrie::from(&TokRxInfo::new(end + 1, end), &words)));
         let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &[]).unwrap();
         factory.quiet();
         Decoder { factory }
@@ -127,26 +183,35 @@ fn accepts(matcher: &Matcher, source: &str) -> Result<(), String> {
 }
 
 /// A random text of the grammar, weighted so that programs are short, or None where it grew too long.
-fn sample(matcher: &Matcher, rng: &mut TestRng, most: usize) -> Option<String> {
-    let mut matcher = matcher.clone();
+fn sample(matcher: &mut Matcher, rng: &mut TestRng, most: usize) -> Option<String> {
+    matcher.reset().unwrap();
     let mut text = Vec::new();
     while text.len() < most {
-        if matcher.is_accepting().unwrap() && (text.len() > most / 3 || rng.next_u32().is_multiple_of(3)) {
-            return Some(String::from_utf8_lossy(&text).into_owned());
-        }
-        if matcher.is_stopped() {
-            return Some(String::from_utf8_lossy(&text).into_owned());
+        let ends = matcher.is_accepting().unwrap() && (text.len() > most / 3 || rng.next_u32().is_multiple_of(4));
+        if ends || matcher.is_stopped() {
+            return Some(String::from_utf8(text).unwrap());
         }
         let mask = matcher.compute_mask().unwrap();
-        let allowed: Vec<u32> = (0..128).filter(|t| mask.is_allowed(*t)).collect();
-        if allowed.is_empty() {
+        let bytes: Vec<u32> = (0..128).filter(|t| mask.is_allowed(*t)).collect();
+        let words: Vec<u32> = (256..256 + WORDS.len() as u32).filter(|t| mask.is_allowed(*t)).collect();
+        if bytes.is_empty() {
             assert!(matcher.is_accepting().unwrap(), "dead end after {:?}", String::from_utf8_lossy(&text));
-            return Some(String::from_utf8_lossy(&text).into_owned());
+            return Some(String::from_utf8(text).unwrap());
         }
-        let closing: Vec<u32> = allowed.iter().copied().filter(|t| b")]}\"'\n,".contains(&(*t as u8))).collect();
-        let pool = if !closing.is_empty() && rng.next_u32().is_multiple_of(4) { &closing } else { &allowed };
+        let late = text.len() > most / 3;
+        let ending: &[u8] = if late { b")]}\"'\n" } else { b")]}\"'\n," };
+        let closing: Vec<u32> = bytes.iter().copied().filter(|t| ending.contains(&(*t as u8))).collect();
+        let pool = match rng.next_u32() % 8 {
+            0 | 1 if !closing.is_empty() => &closing,
+            1..7 if late && !closing.is_empty() => &closing,
+            2..6 if !words.is_empty() => &words,
+            _ => &bytes,
+        };
         let token = pool[rng.next_u32() as usize % pool.len()];
-        text.push(token as u8);
+        match u8::try_from(token) {
+            Ok(byte) => text.push(byte),
+            Err(_) => text.extend(WORDS[token as usize - 256].bytes()),
+        }
         matcher.consume_token(token).unwrap();
     }
     None
@@ -233,33 +298,61 @@ fn answer_can_be_the_last_statement() {
     assert!(accepts(&matcher, "answer(1)\nx = 1\n").is_err());
 }
 
-#[test]
-fn samples_compile() {
+/// Options under which every part of the grammar is sampled.
+fn options(round: u32) -> Options {
+    let fields = ["name", "size", "free_gb"].map(str::to_owned);
+    Options {
+        answer_last: round % 3 == 2,
+        shadowing: round.is_multiple_of(2),
+        fields: if round % 4 < 2 { Vec::new() } else { fields.to_vec() },
+        ..Options::default()
+    }
+}
+
+/// Samples programs over random live tools: each compiles, and runs to a call of a live tool, its end or an exception.
+fn samples(seed: u8, n_wanted: usize) -> (usize, usize) {
     let decoder = Decoder::new();
-    let mut rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
     let all = tools();
     let (mut n, mut n_long) = (0, 0);
-    for round in 0..12u32 {
+    for round in 0.. {
         let live: Vec<Signature> =
             all.iter().filter(|_| round == 0 || rng.next_u32().is_multiple_of(2)).cloned().collect();
-        let options = Options { answer_last: round % 3 == 2, ..Options::default() };
-        let matcher = decoder.matcher(&grammar::lark(&live, true, &options).unwrap());
+        let mut matcher = decoder.matcher(&grammar::lark(&live, round % 5 != 4, &options(round)).unwrap());
         assert_eq!(matcher.get_error(), None);
-        for _ in 0..60 {
-            let Some(source) = sample(&matcher, &mut rng, 400) else {
+        for _ in 0..200 {
+            let most = 60 + rng.next_u32() as usize % 200;
+            let Some(source) = sample(&mut matcher, &mut rng, most) else {
                 n_long += 1;
                 continue;
             };
             n += 1;
             let program =
                 compile(&source, &Limits::default()).unwrap_or_else(|e| panic!("{source}\n{}", e.report(&source)));
-            let mut vm = Vm::new(Limits { fuel: 20_000, ..Limits::default() });
+            let mut vm = Vm::new(Limits { fuel: 5_000, ..Limits::default() });
             if let Step::Call(call) = vm.start(program, &live) {
                 assert!(call.server.is_empty() || live.iter().any(|t| t.server == call.server && t.name == call.tool));
             }
         }
+        if n >= n_wanted {
+            break;
+        }
     }
-    assert!(n > 100, "{n} samples, {n_long} too long");
+    (n, n_long)
+}
+
+/// `MOTE_SAMPLES` asks for more of them.
+#[test]
+fn samples_compile() {
+    let n_wanted: usize = std::env::var("MOTE_SAMPLES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000);
+    let threads: Vec<_> = (0..4u8).map(|at| std::thread::spawn(move || samples(7 + at, n_wanted / 4))).collect();
+    let counts: Vec<(usize, usize)> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    eprintln!(
+        "{} samples, {} too long",
+        counts.iter().map(|c| c.0).sum::<usize>(),
+        counts.iter().map(|c| c.1).sum::<usize>()
+    );
+    assert!(counts.iter().all(|(n, _)| *n >= n_wanted / 4));
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Grammar {
         self.rule(
             &format!("{p}call"),
             &format!(
-                "BUILTIN \"(\" {p}args \")\" | \"print(\" {p}args print_end? \")\" \
+                "BUILTIN \"(\" {p}args \")\" | \"print(\" {p}args \")\" | \"print(\" {sub} (\", \" {sub}){{0,3}} print_end \")\" \
                  | (\"sorted\" | \"max\" | \"min\") \"(\" {sub} (\", key=\" (\"lambda \" NAME \": \" {sub} | \"len\"))? \
                  (\", reverse=\" (\"True\" | \"False\") | \", default=\" {index})? \")\""
             ),
