@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut slowest = (Duration::ZERO, String::new());
     for _ in 0..number(2, 20) {
         let started = Instant::now();
-        let lark = grammar::lark(&tools, true, &options())?;
+        let lark = grammar::lark(&tools, true, &grammar::Options::default())?;
         rendered.push(started.elapsed());
         let started = Instant::now();
         let start = Matcher::new(factory.create_parser(TopLevelGrammar::from_lark(lark.clone())));
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         let started = Instant::now();
         start.clone().compute_mask()?;
         first.push(started.elapsed());
-        for program in if std::env::var("NOPROG").is_ok() { &[][..] } else { PROGRAMS } {
+        for program in PROGRAMS {
             let mut matcher = start.clone();
             let mut done = String::new();
             for token in env.tok_trie().greedy_tokenize(program.as_bytes()) {
@@ -78,21 +78,6 @@ fn show(what: &str, mut times: Vec<Duration>) {
     let at = |part: usize| times.get((times.len() * part / 100).min(times.len().saturating_sub(1))).copied();
     let mean = times.iter().sum::<Duration>() / u32::try_from(times.len()).unwrap_or(1).max(1);
     println!("{what}: mean {mean:?}, median {:?}, 99% {:?}", at(50).unwrap_or_default(), at(99).unwrap_or_default());
-}
-
-fn options() -> grammar::Options {
-    let e = |k: &str| std::env::var(k).ok().and_then(|v| v.parse::<u32>().ok());
-    let mut o = grammar::Options::default();
-    if let Some(n) = e("CHARS") {
-        o.string_chars = n;
-    }
-    if let Some(n) = e("DEPTH") {
-        o.block_depth = n;
-    }
-    if let Some(n) = e("SHADOW") {
-        o.shadowing = n == 1;
-    }
-    o
 }
 
 fn tools(n: usize) -> Result<Vec<Signature>, mote_script::Error> {

@@ -68,10 +68,10 @@ impl Heap {
                 let [values] = args.bind(name, ["iterable"], 0)?;
                 let items = if values == Value::Unbound { Vec::new() } else { self.collected(values)? };
                 let table = self.table(items.into_iter().map(|item| (item, Value::None)))?;
-                self.store(Object::Set(table))
+                self.store(Object::Set(Box::new(table)))
             }
             Builtin::Dict => {
-                let dict = self.store(Object::Dict(Default::default()))?;
+                let dict = self.store(Object::Dict(Box::default()))?;
                 let named = std::mem::take(&mut args.named);
                 let [other] = args.bind(name, ["mapping"], 0)?;
                 let Value::Object(id) = dict else { return Err(corrupt()) };

@@ -1,7 +1,7 @@
 //! Iteration, items, slices and attributes of values.
 
 use crate::error::{Pos, nearest};
-use crate::heap::{Heap, Object, Outcome, corrupt, raise, raise_with};
+use crate::heap::{Detail, Heap, Object, Outcome, corrupt, raise, raise_with};
 use crate::methods;
 use crate::ops::{index_of, range_len};
 use crate::value::{Class, Id, Value};
@@ -196,7 +196,7 @@ impl Heap {
         hint: Option<String>,
         kind: String,
     ) -> Outcome<Value> {
-        self.store(Object::Exception { class, args, hint, kind, pos: Pos::default() })
+        self.store(Object::Exception { class, args, detail: Box::new(Detail { hint, kind, pos: Pos::default() }) })
     }
 
     pub(crate) fn set_item(&mut self, value: Value, index: Value, new: Value) -> Outcome<()> {
@@ -387,14 +387,14 @@ impl Heap {
     }
 
     fn plain_attr(&mut self, value: Value, name: &str) -> Outcome<Option<Value>> {
-        if let Some(Object::Exception { args, kind, .. }) = self.object(value) {
+        if let Some(Object::Exception { args, detail, .. }) = self.object(value) {
             return match name {
                 "args" => {
                     let args = args.clone();
                     self.tuple(args).map(Some)
                 }
                 "kind" => {
-                    let kind = kind.clone();
+                    let kind = detail.kind.clone();
                     self.str(&kind).map(Some)
                 }
                 "message" => {

@@ -11,7 +11,7 @@ use crate::value::{Class, Id, Value};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
-/// What every object costs beside its contents.
+/// What every object costs beside its contents: its place in the arena, twice over for the room a `Vec` keeps.
 pub(crate) const HEADER_BYTES: u64 = 96;
 /// What one value in a list costs, with the room that `Vec` keeps for growth.
 pub(crate) const ITEM_BYTES: u64 = 2 * size_of::<Value>() as u64;
@@ -55,8 +55,8 @@ pub(crate) enum Object {
     Str(Text),
     List(Vec<Value>),
     Tuple(Vec<Value>),
-    Dict(Table),
-    Set(Table),
+    Dict(Box<Table>),
+    Set(Box<Table>),
     Range {
         start: i64,
         stop: i64,
@@ -69,8 +69,7 @@ pub(crate) enum Object {
     },
     Function {
         code: u32,
-        defaults: Vec<Value>,
-        captured: Vec<Value>,
+        bound: Box<Bound>,
     },
     /// A method of a value, or of a type where the receiver is the built-in that makes it.
     Method {
@@ -80,11 +79,27 @@ pub(crate) enum Object {
     Exception {
         class: Class,
         args: Vec<Value>,
-        hint: Option<String>,
-        kind: String,
-        pos: Pos,
+        detail: Box<Detail>,
     },
 }
+
+/// What a function takes with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Bound {
+    pub(crate) defaults: Vec<Value>,
+    pub(crate) captured: Vec<Value>,
+}
+
+/// What an exception says beside its arguments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Detail {
+    pub(crate) hint: Option<String>,
+    /// The kind of a failed tool call.
+    pub(crate) kind: String,
+    pub(crate) pos: Pos,
+}
+
+const _: () = assert!(2 * size_of::<Option<Object>>() as u64 <= HEADER_BYTES);
 
 /// A string that knows its length in characters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,10 +116,12 @@ impl Object {
                 Object::List(items) | Object::Tuple(items) => items.len() as u64 * ITEM_BYTES,
                 Object::Dict(table) | Object::Set(table) => table.slots() as u64 * ENTRY_BYTES,
                 Object::Range { .. } | Object::Iter { .. } => 0,
-                Object::Function { defaults, captured, .. } => (defaults.len() + captured.len()) as u64 * ITEM_BYTES,
+                Object::Function { bound, .. } => (bound.defaults.len() + bound.captured.len()) as u64 * ITEM_BYTES,
                 Object::Method { name, .. } => name.len() as u64,
-                Object::Exception { args, hint, kind, .. } => {
-                    args.len() as u64 * ITEM_BYTES + hint.as_ref().map_or(0, |h| h.len() as u64) + kind.len() as u64
+                Object::Exception { args, detail, .. } => {
+                    args.len() as u64 * ITEM_BYTES
+                        + detail.hint.as_ref().map_or(0, |h| h.len() as u64)
+                        + detail.kind.len() as u64
                 }
             }
     }
@@ -120,7 +137,7 @@ impl Object {
                 visit(value);
             }),
             Object::Iter { source, .. } => visit(*source),
-            Object::Function { defaults, captured, .. } => defaults.iter().chain(captured).copied().for_each(visit),
+            Object::Function { bound, .. } => bound.defaults.iter().chain(&bound.captured).copied().for_each(visit),
             Object::Method { receiver, .. } => visit(*receiver),
         }
     }
@@ -208,6 +225,11 @@ impl Heap {
     /// Refuses a list of `n` values that would not fit.
     pub(crate) fn room(&self, n: usize) -> Outcome<()> {
         self.would_fit((n as u64).saturating_mul(ITEM_BYTES))
+    }
+
+    /// How many strings, each in a list, still fit.
+    pub(crate) fn room_for_strings(&self) -> usize {
+        usize::try_from(self.limit.saturating_sub(self.used) / (HEADER_BYTES + ITEM_BYTES)).unwrap_or(usize::MAX)
     }
 
     /// Adds a value to a list under construction, after checking that the list still fits.
@@ -348,6 +370,9 @@ impl Heap {
         }
         while matches!(self.objects.last(), Some(None)) {
             self.objects.pop();
+        }
+        if self.objects.capacity() > 2 * self.objects.len() + 16 {
+            self.objects.shrink_to_fit();
         }
         self.discharge(freed);
         self.lowest_free = 0;

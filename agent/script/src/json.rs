@@ -41,7 +41,7 @@ impl Heap {
                     pairs.push((key, self.of_json_at(value, depth + 1)?));
                 }
                 let table = self.table(pairs)?;
-                self.store(Object::Dict(table))?
+                self.store(Object::Dict(Box::new(table)))?
             }
         })
     }

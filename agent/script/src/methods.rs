@@ -77,7 +77,7 @@ impl Heap {
             let value = if value == Value::Unbound { Value::None } else { value };
             let keys = self.collected(keys)?;
             let table = self.table(keys.into_iter().map(|key| (key, value)))?;
-            return self.store(Object::Dict(table));
+            return self.store(Object::Dict(Box::new(table)));
         }
         if args.plain.is_empty() {
             return raise(Class::TypeError, format!("{}.{name}() needs an argument", builtin.name()));
@@ -266,7 +266,7 @@ impl Heap {
                     }
                     "copy" => {
                         let table = self.table(pairs)?;
-                        self.store(Object::Dict(table))
+                        self.store(Object::Dict(Box::new(table)))
                     }
                     _ => {
                         self.change_table(id, |table| *table = Default::default())?;
@@ -388,7 +388,7 @@ impl Heap {
 
     fn copied_set(&mut self, value: Value) -> Outcome<Value> {
         let table = self.table(self.pairs(value))?;
-        self.store(Object::Set(table))
+        self.store(Object::Set(Box::new(table)))
     }
 
     pub(crate) fn as_set(&mut self, value: Value) -> Outcome<Value> {
@@ -397,7 +397,7 @@ impl Heap {
         }
         let items = self.collected(value)?;
         let table = self.table(items.into_iter().map(|item| (item, Value::None)))?;
-        self.store(Object::Set(table))
+        self.store(Object::Set(Box::new(table)))
     }
 
     fn json_method(&mut self, name: &str, args: &mut Args) -> Outcome<Value> {

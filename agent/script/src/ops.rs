@@ -138,11 +138,11 @@ impl Heap {
             (BinOp::Mod, Some(Object::Str(_)), _) => self.percent_format(a, b),
             (BinOp::Or, Some(Object::Dict(x)), Some(Object::Dict(y))) => {
                 let table = self.table(x.iter().chain(y.iter()))?;
-                self.store(Object::Dict(table))
+                self.store(Object::Dict(Box::new(table)))
             }
             (BinOp::Or | BinOp::And | BinOp::Sub | BinOp::Xor, Some(Object::Set(x)), Some(Object::Set(y))) => {
                 let table = self.set_operation(op, x, y)?;
-                self.store(Object::Set(table))
+                self.store(Object::Set(Box::new(table)))
             }
             _ => self.no_operator(op, a, b),
         }

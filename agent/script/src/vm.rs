@@ -440,10 +440,10 @@ impl Vm {
             Err(_) => return Some(Error::new(Kind::State, "state is corrupt").at(pos)),
         };
         if let Value::Object(id) = exception
-            && let Ok(Object::Exception { pos: at, .. }) = self.heap.get_mut(id)
-            && at.line == 0
+            && let Ok(Object::Exception { detail, .. }) = self.heap.get_mut(id)
+            && detail.pos.line == 0
         {
-            *at = pos;
+            detail.pos = pos;
         }
         while let Some(frame) = self.frames.last_mut() {
             if let Frame::Code { ip, base, handlers, .. } = frame {
@@ -461,15 +461,15 @@ impl Vm {
     }
 
     fn uncaught(&self, exception: Value) -> Error {
-        let Some(Object::Exception { class, hint, pos, .. }) = self.heap.object(exception) else {
+        let Some(Object::Exception { class, detail, .. }) = self.heap.object(exception) else {
             return Error::new(Kind::State, "state is corrupt");
         };
         let fuel = self.heap.fuel.replace(0);
         let mut message = self.heap.display(exception).unwrap_or_default();
         self.heap.fuel.set(fuel);
         message.truncate(message.floor_char_boundary(1_000));
-        let error = Error::raised(class.name(), message).at(*pos);
-        match hint {
+        let error = Error::raised(class.name(), message).at(detail.pos);
+        match &detail.hint {
             Some(hint) => error.with_hint(hint.clone()),
             None => error,
         }

@@ -328,7 +328,7 @@ fn samples(seed: u8, n_wanted: usize) -> (usize, usize) {
             };
             n += 1;
             let program =
-                compile(&source, &Limits::default()).unwrap_or_else(|e| panic!("{source}\n{}", e.report(&source)));
+                compile(&source, &Limits::default()).map_err(|e| format!("{source}\n{}", e.report(&source))).unwrap();
             let mut vm = Vm::new(Limits { fuel: 5_000, ..Limits::default() });
             if let Step::Call(call) = vm.start(program, &live) {
                 assert!(call.server.is_empty() || live.iter().any(|t| t.server == call.server && t.name == call.tool));

@@ -90,7 +90,7 @@ pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> 
         "splitlines" => {
             let [keep] = args.bind(name, ["keepends"], 0)?;
             let keep = heap.truthy(keep);
-            let lines = lines(&text, keep);
+            let lines = lines(&text, keep, heap.room_for_strings());
             strings(heap, &lines)
         }
         "join" => join(heap, &text, &args),
@@ -232,10 +232,10 @@ fn expand_tabs(text: &str, size: usize) -> String {
     out
 }
 
-fn lines(text: &str, keep: bool) -> Vec<&str> {
+fn lines(text: &str, keep: bool, room: usize) -> Vec<&str> {
     let mut out = Vec::new();
     let mut rest = text;
-    while !rest.is_empty() {
+    while !rest.is_empty() && out.len() <= room {
         let end =
             rest.find(['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}']);
         let Some(end) = end else {
@@ -250,6 +250,7 @@ fn lines(text: &str, keep: bool) -> Vec<&str> {
     out
 }
 
+/// A list of the parts. One part more than [`Heap::room_for_strings`] is enough to fail here.
 fn strings(heap: &mut Heap, parts: &[&str]) -> Outcome<Value> {
     let mut items = Vec::new();
     for part in parts {
@@ -263,31 +264,32 @@ fn split(heap: &mut Heap, text: &str, name: &str, args: &Args) -> Outcome<Value>
     let [sep, most] = args.bind(name, ["sep", "maxsplit"], 0)?;
     let most = if most == Value::Unbound { -1 } else { heap.int_arg("maxsplit", most)? };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    heap.room(text.len().min(most) + 1)?;
+    let room = heap.room_for_strings();
     let right = name == "rsplit";
     let parts: Vec<&str> = match sep {
-        Value::Unbound | Value::None => split_space(text, most, right),
+        Value::Unbound | Value::None => split_space(text, most, right, room),
         sep => {
             let sep = heap.text_arg("the separator", sep)?;
             if sep.is_empty() {
                 return raise_with(Class::ValueError, "empty separator", "write list(text) for its characters");
             }
             if right {
-                let mut parts: Vec<&str> = text.rsplitn(most.saturating_add(1), sep).collect();
+                let mut parts: Vec<&str> =
+                    text.rsplitn(most.saturating_add(1), sep).take(room.saturating_add(1)).collect();
                 parts.reverse();
                 parts
             } else {
-                text.splitn(most.saturating_add(1), sep).collect()
+                text.splitn(most.saturating_add(1), sep).take(room.saturating_add(1)).collect()
             }
         }
     };
     strings(heap, &parts)
 }
 
-fn split_space(text: &str, most: usize, right: bool) -> Vec<&str> {
+fn split_space(text: &str, most: usize, right: bool, room: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text.trim_matches(is_space);
-    while !rest.is_empty() {
+    while !rest.is_empty() && parts.len() <= room {
         let cut = if parts.len() >= most {
             None
         } else if right {

@@ -4,7 +4,7 @@ use super::{Call, CallError, Each, Flow, Frame, Goal, Vm};
 use crate::args::Args;
 use crate::ast::ParamKind;
 use crate::error::{Error, nearest};
-use crate::heap::{Object, Outcome, Trap, corrupt, raise, raise_with};
+use crate::heap::{Bound, Object, Outcome, Trap, corrupt, raise, raise_with};
 use crate::methods;
 use crate::schema::Schema;
 use crate::signature::Signature;
@@ -194,10 +194,10 @@ impl Vm {
     }
 
     fn call_function(&mut self, function: Value, args: Args) -> Outcome<Flow> {
-        let Some(Object::Function { code, defaults, captured }) = self.heap.object(function) else {
+        let Some(Object::Function { code, bound }) = self.heap.object(function) else {
             return Err(corrupt());
         };
-        let (code, defaults, captured) = (*code, defaults.clone(), captured.clone());
+        let (code, Bound { defaults, captured }) = (*code, (**bound).clone());
         let loaded = &self.loaded(code)?.code;
         let name = loaded.name.clone();
         let params: Vec<(String, ParamKind)> =
@@ -253,7 +253,7 @@ impl Vm {
                         pairs.push((self.heap.str(name)?, *value));
                     }
                     let table = self.heap.table(pairs)?;
-                    locals[at] = self.heap.store(Object::Dict(table))?;
+                    locals[at] = self.heap.store(Object::Dict(Box::new(table)))?;
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::{Flow, Frame, Handler, Loaded, MOST_STACK, Vm, over_if};
 use crate::ast::ParamKind;
 use crate::code::Op;
 use crate::error::nearest;
-use crate::heap::{Heap, Object, Outcome, Trap, corrupt, raise, raise_with};
+use crate::heap::{Bound, Heap, Object, Outcome, Trap, corrupt, raise, raise_with};
 use crate::value::{Builtin, Class, Value};
 
 impl Vm {
@@ -153,14 +153,14 @@ impl Vm {
             Op::MakeSet(n) => {
                 let items = self.pop_many(n)?;
                 let table = self.heap.table(items.into_iter().map(|item| (item, Value::None)))?;
-                let set = self.heap.store(Object::Set(table))?;
+                let set = self.heap.store(Object::Set(Box::new(table)))?;
                 self.push(set)?;
             }
             Op::MakeDict(n) => {
                 let items = self.pop_many(n.checked_mul(2).ok_or_else(corrupt)?)?;
                 let pairs = items.chunks_exact(2).map(|pair| (pair[0], pair[1]));
                 let table = self.heap.table(pairs)?;
-                let dict = self.heap.store(Object::Dict(table))?;
+                let dict = self.heap.store(Object::Dict(Box::new(table)))?;
                 self.push(dict)?;
             }
             Op::Add => {
@@ -306,7 +306,8 @@ impl Vm {
                 if defaults.len() > plain {
                     return Err(corrupt());
                 }
-                let function = self.heap.store(Object::Function { code, defaults, captured })?;
+                let function =
+                    self.heap.store(Object::Function { code, bound: Box::new(Bound { defaults, captured }) })?;
                 self.push(function)?;
             }
             Op::Return => {
