@@ -47,7 +47,8 @@ demo: model $(MCP_VENV)/stamp ## run the six tasks of the README through the rea
 test: test-rust test-python ## run every quick test
 
 test-rust: $(MCP_VENV)/stamp
-	MOTE_TEST_MCP_VENV="$(MCP_VENV)" $(CARGO) test --release --workspace
+	$(CARGO) test --release --workspace
+	MOTE_TEST_MCP_VENV="$(MCP_VENV)" $(CARGO) test --release --package mote --test mcp_real
 
 test-python: $(VENV)/stamp
 	cd model-export && $(VENV)/bin/python -m pytest

@@ -115,6 +115,12 @@ impl ToolEntry {
         self.id.to_string()
     }
 
+    /// What is said of its parameters, in order, where something is.
+    pub fn parameter_descriptions(&self) -> Vec<&str> {
+        let properties = self.parameters.get("properties").and_then(Value::as_object);
+        properties.into_iter().flat_map(|all| all.values()).filter_map(|one| one.get("description")?.as_str()).collect()
+    }
+
     /// The names of its parameters, in order.
     pub fn parameter_names(&self) -> Vec<&str> {
         let properties = self.parameters.get("properties").and_then(Value::as_object);

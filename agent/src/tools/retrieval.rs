@@ -28,6 +28,15 @@ const DESCRIPTION_WEIGHT: f32 = 1.0;
 /// What a word counts for in the name of a parameter.
 const PARAMETER_WEIGHT: f32 = 0.5;
 
+/// What a word counts for in the description of a parameter, its quoted examples left out: they are values, not purposes.
+const PARAMETER_DESCRIPTION_WEIGHT: f32 = 0.3;
+
+/// What each required argument takes off a score: of two tools that fit a task as well, the one that needs less is meant.
+const REQUIRED_DISCOUNT: f32 = 0.02;
+
+/// Required arguments that are held against a tool.
+const MAX_DISCOUNTED: usize = 5;
+
 /// Words of one field or query that are looked at: the rest of a hostile description is no help to anyone.
 const MAX_WORDS: usize = 512;
 
@@ -53,6 +62,7 @@ pub struct Index {
     tools: Vec<ToolId>,
     postings: HashMap<String, Vec<Posting>>,
     lengths: Vec<f32>,
+    factors: Vec<f32>,
     mean_length: f32,
 }
 
@@ -67,18 +77,16 @@ impl Index {
     pub fn build(catalogue: &Catalogue) -> Index {
         let mut index = Index::default();
         for tool in catalogue.tools() {
-            let tasks = tool
-                .examples
-                .iter()
-                .filter(|example| !example.generated)
-                .map(|example| (TASK_WEIGHT, example.task.as_str()));
-            let parameters = tool.parameter_names().into_iter().map(|name| (PARAMETER_WEIGHT, name));
-            let fields = [
-                (NAME_WEIGHT, tool.id.server.as_str()),
-                (NAME_WEIGHT, &tool.id.tool),
-                (DESCRIPTION_WEIGHT, &tool.description),
-            ];
-            let fields: Vec<(f32, &str)> = fields.into_iter().chain(tasks).chain(parameters).collect();
+            let tasks = tool.examples.iter().filter(|example| !example.generated);
+            let tasks = tasks.map(|example| (TASK_WEIGHT, example.task.clone()));
+            let names = tool.parameter_names().into_iter().map(|name| (PARAMETER_WEIGHT, name.to_owned()));
+            let said = tool.parameter_descriptions().into_iter();
+            let said = said.map(|text| (PARAMETER_DESCRIPTION_WEIGHT, without_quoted(text)));
+            let name = format!("{} {}", tool.id.server, tool.id.tool);
+            let fields = [(NAME_WEIGHT, name), (DESCRIPTION_WEIGHT, tool.description.clone())];
+            let fields: Vec<(f32, String)> = fields.into_iter().chain(tasks).chain(names).chain(said).collect();
+            let n_required = tool.signature.params.iter().filter(|param| param.required).count();
+            index.factors.push(1.0 - REQUIRED_DISCOUNT * n_required.min(MAX_DISCOUNTED) as f32);
             index.add(tool.id.clone(), &fields);
         }
         index.mean_length = index.lengths.iter().sum::<f32>() / index.lengths.len().max(1) as f32;
@@ -101,13 +109,14 @@ impl Index {
                     idf * posting.weight * (K1 + 1.0) / (posting.weight + norm);
             }
         }
-        let mut ranked: Vec<(usize, f32)> = scores.into_iter().collect();
+        let factor = |tool_idx: usize| self.factors.get(tool_idx).copied().unwrap_or(1.0);
+        let mut ranked: Vec<(usize, f32)> = scores.into_iter().map(|(idx, score)| (idx, score * factor(idx))).collect();
         ranked.sort_unstable_by(|a, b| b.1.partial_cmp(&a.1).unwrap_or(Ordering::Equal).then(a.0.cmp(&b.0)));
         let candidate = |(idx, score): (usize, f32)| Some(Candidate { tool: self.tools.get(idx)?.clone(), score });
         ranked.into_iter().take(k).filter_map(candidate).collect()
     }
 
-    fn add(&mut self, tool: ToolId, fields: &[(f32, &str)]) {
+    fn add(&mut self, tool: ToolId, fields: &[(f32, String)]) {
         let mut weights: HashMap<String, f32> = HashMap::new();
         let mut length = 0.0;
         for (weight, text) in fields {
@@ -150,9 +159,137 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     found
 }
 
+/// A text without what stands between equal quotation marks; an apostrophe inside a word is none.
+fn without_quoted(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut quote = None;
+    let mut before = ' ';
+    for c in text.chars() {
+        let mark = matches!(c, '\'' | '"' | '`');
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if mark && !before.is_alphanumeric() => quote = Some(c),
+            None => kept.push(c),
+        }
+        before = c;
+    }
+    kept
+}
+
 fn finish(word: &mut String, found: &mut Vec<String>) {
     let word = std::mem::take(word);
     if !word.is_empty() && !STOP_WORDS.contains(&word.as_str()) {
         found.push(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::tools::catalogue::{Server, ServerKind, ServerState, ToolDescription};
+
+    type Said = (String, String, Vec<String>);
+
+    fn catalogue(tools: &[Said]) -> Catalogue {
+        let (name, state) = ("srv".to_owned(), ServerState::Discovering);
+        let kind = ServerKind::Mcp { command: String::new() };
+        let mut server =
+            Server { wire_name: name.clone(), name, summary: String::new(), kind, state, tools: Vec::new() };
+        let said = tools.iter().enumerate().map(|(idx, (name, description, parameters))| {
+            let property = |name: &String| (name.clone(), json!({"description": format!("the one's {name} 'c'")}));
+            let properties: serde_json::Map<_, _> = parameters.iter().map(property).collect();
+            let parameters = json!({"type": "object", "properties": properties, "required": parameters});
+            ToolDescription {
+                name: format!("{name}_{idx}"),
+                description: description.clone(),
+                parameters,
+                read_only_hint: false,
+            }
+        });
+        assert_eq!(server.describe("", said.collect(), &|_| false), Vec::<String>::new());
+        Catalogue::new(vec![server])
+    }
+
+    /// The formula, word by word, over whole documents.
+    fn by_the_formula(catalogue: &Catalogue, query: &str) -> Vec<(String, f64)> {
+        let documents: Vec<(String, Vec<(f64, Vec<String>)>)> = catalogue
+            .tools()
+            .map(|tool| {
+                let parameters = tool.parameter_names();
+                let said: Vec<String> = parameters.iter().map(|name| format!("the one s {name}")).collect();
+                let name = format!("{} {}", tool.id.server, tool.id.tool);
+                let fields =
+                    [(3.0, name), (1.0, tool.description.clone()), (0.5, parameters.join(" ")), (0.3, said.join(" "))];
+                (tool.id(), fields.map(|(weight, text)| (weight, words(&text))).to_vec())
+            })
+            .collect();
+        let length = |fields: &[(f64, Vec<String>)]| {
+            fields.iter().map(|(weight, words)| weight * words.len() as f64).sum::<f64>()
+        };
+        let count = |fields: &[(f64, Vec<String>)], wanted: &String| -> f64 {
+            fields
+                .iter()
+                .map(|(weight, words)| weight * words.iter().filter(|word| *word == wanted).count() as f64)
+                .sum()
+        };
+        let n_documents = documents.len() as f64;
+        let mean = documents.iter().map(|(_, fields)| length(fields)).sum::<f64>() / n_documents;
+        let mut scores = Vec::new();
+        for (id, fields) in &documents {
+            let mut score = 0.0;
+            for word in words(query).into_iter().collect::<BTreeSet<_>>() {
+                let n_with = documents.iter().filter(|(_, fields)| count(fields, &word) > 0.0).count() as f64;
+                let idf = ((n_documents - n_with + 0.5) / (n_with + 0.5) + 1.0).ln();
+                let weight = count(fields, &word);
+                score += idf * weight * 2.2 / (weight + 1.2 * (0.25 + 0.75 * length(fields) / mean));
+            }
+            if score > 0.0 {
+                let n_required = catalogue.tools().find(|tool| tool.id() == *id).unwrap().parameter_names().len();
+                scores.push((id.clone(), score * (1.0 - 0.02 * n_required.min(5) as f64)));
+            }
+        }
+        scores
+    }
+
+    proptest! {
+        #[test]
+        fn scores_are_those_of_the_formula(
+            tools in prop::collection::vec(("[ab]{1,2}", "([abc]{1,2} ){0,6}", prop::collection::vec("[abd]{1,2}", 0..3)), 1..8),
+            query in "([abcde]{1,2} ){0,5}",
+        ) {
+            let catalogue = catalogue(&tools);
+            let found = Index::build(&catalogue).search(&query, usize::MAX);
+            let mut expected = by_the_formula(&catalogue, &query);
+            prop_assert_eq!(found.len(), expected.len());
+            prop_assert!(found.windows(2).all(|pair| pair[0].score >= pair[1].score));
+            for candidate in found {
+                let at = expected.iter().position(|(id, _)| *id == candidate.tool.to_string()).unwrap();
+                let (_, score) = expected.swap_remove(at);
+                prop_assert!((f64::from(candidate.score) - score).abs() <= 1e-4 * score, "{} {}", candidate.score, score);
+            }
+        }
+
+        #[test]
+        fn any_text_is_words(text in ".{0,80}") {
+            prop_assert!(words(&text).iter().all(|word| !word.is_empty() && word.chars().all(char::is_alphanumeric)));
+        }
+    }
+
+    #[test]
+    fn names_and_questions_are_taken_apart() {
+        let taken = words("What is 17.5% of the minLot_size in README.md? Größe HTTPServer");
+        assert_eq!(taken, ["17", "5", "percent", "min", "lot", "size", "readme", "md", "größe", "httpserver"]);
+    }
+
+    #[test]
+    fn an_empty_catalogue_finds_nothing() {
+        assert_eq!(Index::build(&Catalogue::default()).search("anything", 5), []);
+        assert_eq!(Index::build(&catalogue(&[("a".into(), "b".into(), vec![])])).search("", 5), []);
     }
 }

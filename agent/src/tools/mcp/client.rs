@@ -20,6 +20,7 @@ use rmcp::service::{ClientInitializeError, RoleClient, RunningService, ServiceEr
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::AsyncWrite;
 use tokio::process::{Child, ChildStdin, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::configuration::McpServer;
@@ -31,7 +32,7 @@ use crate::tools::catalogue::ToolDescription;
 const PASSED_ON: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
 /// How long a server may take to say that it is ready; `npx` and `uvx` may fetch it first.
-pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a server may take to list its tools.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -77,9 +78,7 @@ pub(crate) enum CallError {
 pub(crate) struct Client {
     service: RunningService<RoleClient, ClientConfig>,
     input: Input,
-    guardian: Child,
-    stream: Arc<StreamState>,
-    stderr: Arc<Mutex<Vec<u8>>>,
+    process: Process,
     call_timeout: Duration,
     /// When it was last of use.
     pub(crate) last_used: Instant,
@@ -104,42 +103,43 @@ impl Client {
         };
         let stream = Arc::new(StreamState::default());
         let tail = Arc::new(Mutex::new(Vec::new()));
-        tokio::spawn(drain(stderr, tail.clone()));
+        let drained = tokio::spawn(drain(stderr, tail.clone()));
+        let mut process = Process { guardian, stream: stream.clone(), stderr: tail, drained };
         let input = Input::new(stdin);
-        let transport = AsyncRwTransport::new_client(BoundedReader::new(stdout, stream.clone()), input.clone())
+        let transport = AsyncRwTransport::new_client(BoundedReader::new(stdout, stream), input.clone())
             .with_max_line_length(MAX_MESSAGE_BYTES);
-        let greeted = timeout(START_TIMEOUT, serve_client(identity(), transport)).await;
+        let start_timeout = seconds(server.startup_timeout_secs, START_TIMEOUT);
+        let greeted = timeout(start_timeout, serve_client(identity(), transport)).await;
         let why = match greeted {
             Ok(Ok(service)) => {
-                let call_timeout =
-                    server.tool_timeout_secs.map_or(CALL_TIMEOUT, |secs| Duration::from_secs(secs.max(1)));
+                let call_timeout = seconds(server.tool_timeout_secs, CALL_TIMEOUT);
                 let last_used = Instant::now();
-                return Ok(Client { service, input, guardian, stream, stderr: tail, call_timeout, last_used });
+                return Ok(Client { service, input, process, call_timeout, last_used });
             }
             Ok(Err(error)) => why_not_greeted(&error),
-            Err(_) => format!("it does not answer, in seconds: limit {}", START_TIMEOUT.as_secs()),
+            Err(_) => format!("it does not answer, in seconds: limit {}", start_timeout.as_secs()),
         };
-        let ended = exited(&mut guardian).await;
+        let why = process.explain(&why).await;
         input.close();
-        Err(explain(&why, ended.as_deref(), &stream, &tail))
+        Err(why)
     }
 
     /// Asks for all tools, page by page.
     pub(crate) async fn list(&mut self) -> Result<Listing, String> {
-        self.stream.begin();
+        self.process.stream.begin();
         match timeout(LIST_TIMEOUT, self.pages()).await {
             Ok(Ok(tools)) => {
                 Ok(Listing { summary: self.summary(), tools: tools.into_iter().map(description).collect() })
             }
             Ok(Err(CallError::Refused(why))) => Err(why),
-            Ok(Err(_)) => Err(self.explain("it ended while it listed its tools").await),
+            Ok(Err(_)) => Err(self.process.explain("it ended while it listed its tools").await),
             Err(_) => Err(format!("it does not list its tools, in seconds: limit {}", LIST_TIMEOUT.as_secs())),
         }
     }
 
     /// Calls a tool by its name on the wire.
     pub(crate) async fn call(&mut self, tool: &str, arguments: &JsonObject) -> Result<CallToolResult, CallError> {
-        self.stream.begin();
+        self.process.stream.begin();
         self.last_used = Instant::now();
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
         let answered = timeout(self.call_timeout, self.service.call_tool_once(request)).await;
@@ -151,7 +151,7 @@ impl Client {
             }
             Ok(Err(error)) => Err(match refusal(error) {
                 Some(why) => CallError::Refused(why),
-                None => CallError::Broken(self.explain("it ended during the call").await),
+                None => CallError::Broken(self.process.explain("it ended during the call").await),
             }),
             Err(_) => Err(CallError::Timeout(self.call_timeout)),
         }
@@ -165,8 +165,8 @@ impl Client {
     /// Ends the server and waits until nothing of it is left.
     pub(crate) async fn stop(mut self) {
         self.input.close();
-        if timeout(STOP_TIMEOUT, self.guardian.wait()).await.is_err() {
-            drop(self.guardian.kill().await);
+        if timeout(STOP_TIMEOUT, self.process.guardian.wait()).await.is_err() {
+            drop(self.process.guardian.kill().await);
         }
     }
 
@@ -199,11 +199,11 @@ impl Client {
         let words: Vec<&str> = said.split_whitespace().collect();
         words.join(" ").chars().filter(|c| !c.is_control()).take(MAX_SUMMARY_CHARS).collect()
     }
+}
 
-    async fn explain(&mut self, what: &str) -> String {
-        let ended = exited(&mut self.guardian).await;
-        explain(what, ended.as_deref(), &self.stream, &self.stderr)
-    }
+/// A configured limit, at least a second and at most a day.
+fn seconds(configured: Option<u64>, usual: Duration) -> Duration {
+    configured.map_or(usual, |secs| Duration::from_secs(secs.clamp(1, 86_400)))
 }
 
 fn identity() -> ClientConfig {
@@ -228,6 +228,7 @@ fn refusal(error: ServiceError) -> Option<String> {
     match error {
         ServiceError::McpError(error) => Some(error.message.into_owned()),
         ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. } => None,
+        ServiceError::UnexpectedResponse => Some("the server's answer is no result of a tool".to_owned()),
         other => Some(other.to_string()),
     }
 }
@@ -242,29 +243,46 @@ fn why_not_greeted(error: &ClientInitializeError) -> String {
     }
 }
 
-/// How the guardian ended, which is how the server ended; `None` if it still runs.
-async fn exited(guardian: &mut Child) -> Option<String> {
-    let status = timeout(EXIT_TIMEOUT, guardian.wait()).await.ok()?.ok()?;
-    Some(match status.code() {
-        Some(code) if code > 128 => format!("signal {}", code - 128),
-        Some(code) => format!("exit code {code}"),
-        None => "its guardian was killed".to_owned(),
-    })
+/// The guardian and what is known of the server behind it.
+#[derive(Debug)]
+struct Process {
+    guardian: Child,
+    stream: Arc<StreamState>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    drained: JoinHandle<()>,
 }
 
-fn explain(what: &str, ended: Option<&str>, stream: &StreamState, stderr: &Mutex<Vec<u8>>) -> String {
-    let mut text = what.to_owned();
-    for detail in [ended.map(str::to_owned), stream.complaint()].into_iter().flatten() {
-        text.push_str(&format!("; {detail}"));
-    }
-    let tail = stderr.lock().unwrap_or_else(PoisonError::into_inner);
-    let tail = String::from_utf8_lossy(&tail);
-    let lines: Vec<&str> = tail.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if let Some(line) = lines.last() {
+impl Process {
+    /// `what` happened, with what the server left: how it ended, what it printed, its last words.
+    async fn explain(&mut self, what: &str) -> String {
         const MAX_LINE_CHARS: usize = 300;
-        text.push_str(&format!("; it says: {}", line.chars().take(MAX_LINE_CHARS).collect::<String>()));
+        if let Some(overflow) = self.stream.overflow() {
+            return overflow;
+        }
+        let mut text = what.to_owned();
+        for detail in [self.exited().await, self.stream.stray()].into_iter().flatten() {
+            text.push_str(&format!("; {detail}"));
+        }
+        let tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = String::from_utf8_lossy(&tail);
+        if let Some(line) = tail.lines().rev().map(str::trim).find(|line| !line.is_empty()) {
+            text.push_str(&format!("; it says: {}", line.chars().take(MAX_LINE_CHARS).collect::<String>()));
+        }
+        text
     }
-    text
+
+    /// How the guardian ended, which is how the server ended; `None` if it still runs. All that it said is read by then.
+    async fn exited(&mut self) -> Option<String> {
+        let status = timeout(EXIT_TIMEOUT, self.guardian.wait()).await.ok()?.ok()?;
+        if !self.drained.is_finished() {
+            drop(timeout(EXIT_TIMEOUT, &mut self.drained).await);
+        }
+        Some(match status.code() {
+            Some(code) if code > 128 => format!("signal {}", code - 128),
+            Some(code) => format!("exit code {code}"),
+            None => "its guardian was killed".to_owned(),
+        })
+    }
 }
 
 /// The guardian's input, which can be closed while a write into it is stuck.

@@ -4,7 +4,7 @@
 //! {"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"KEY": "${KEY}"}, "reads": ["*"]}}}
 //! ```
 //! Unknown keys are left alone, ours are optional: `enabled`, `keep` (not stopped when idle), `trusted` (its `readOnlyHint`s are
-//! believed), `reads` (patterns of tools that change nothing), `tool_timeout_secs`. `${NAME}`, `${NAME:-default}` and `${env:NAME}`
+//! believed), `reads` (patterns of tools that change nothing), `startup_timeout_secs`, `tool_timeout_secs`. `${NAME}`, `${NAME:-default}` and `${env:NAME}`
 //! in strings are taken from our environment, so that no secret need stand in the file. A server that cannot be used (a `url`, a
 //! missing variable) is left out with a notice; a file that does not parse is an error, because nothing in it can be believed.
 
@@ -42,6 +42,8 @@ pub struct McpServer {
     pub trusted: bool,
     /// Patterns of tools that change nothing, as the person says: `"*"` or `"get_*"`.
     pub reads: Vec<String>,
+    /// How long it may take until it is ready.
+    pub startup_timeout_secs: Option<u64>,
     /// How long one call may take.
     pub tool_timeout_secs: Option<u64>,
 }
@@ -87,6 +89,7 @@ struct ServerEntry {
     trusted: bool,
     #[serde(default)]
     reads: Vec<String>,
+    startup_timeout_secs: Option<u64>,
     tool_timeout_secs: Option<u64>,
 }
 
@@ -161,6 +164,7 @@ impl ServerEntry {
             keep: self.keep,
             trusted: self.trusted,
             reads: self.reads,
+            startup_timeout_secs: self.startup_timeout_secs,
             tool_timeout_secs: self.tool_timeout_secs,
         };
         Ok(server)
@@ -234,6 +238,7 @@ mod tests {
                             keep: false,
                             trusted: false,
                             reads: [],
+                            startup_timeout_secs: None,
                             tool_timeout_secs: None,
                         },
                         McpServer {
@@ -249,6 +254,7 @@ mod tests {
                             reads: [
                                 "*",
                             ],
+                            startup_timeout_secs: None,
                             tool_timeout_secs: Some(
                                 3,
                             ),
@@ -292,9 +298,7 @@ mod tests {
         );
         check(
             &"[".repeat(100_000),
-            expect![
-                "exit 78: mcp.json does not parse, line 1, column 1: invalid type: sequence, expected an object with the key command"
-            ],
+            expect!["exit 78: mcp.json does not parse, line 1, column 1: invalid type: sequence, expected a map"],
         );
     }
 }

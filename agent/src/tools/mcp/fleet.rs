@@ -135,7 +135,7 @@ impl Fleet {
         }
         if member.n_failures >= MAX_FAILURES {
             return Err(ToolFailure::new("server", format!("the server failed too often and stays stopped: {name}"))
-                .with_hint("do without it, or see what it says: mote tools test"));
+                .with_hint("do without it, or look into it by hand: mote tools call"));
         }
         let wait = BACKOFF * (1 << member.n_failures) * u32::from(member.n_failures > 0);
         let started = runtime.block_on(unless(cancel, async {

@@ -42,13 +42,16 @@ impl StreamState {
         self.lock().call_bytes = 0;
     }
 
-    /// What went wrong in the stream, if something did.
-    pub(crate) fn complaint(&self) -> Option<String> {
+    /// Which bound was passed, if one was: then all else that ended is a consequence.
+    pub(crate) fn overflow(&self) -> Option<String> {
+        self.lock().overflow.clone()
+    }
+
+    /// What the server printed that is no message, if it did.
+    pub(crate) fn stray(&self) -> Option<String> {
         let seen = self.lock();
         let stray = String::from_utf8_lossy(&seen.stray).trim().to_owned();
-        seen.overflow
-            .clone()
-            .or_else(|| (!stray.is_empty()).then(|| format!("it prints what is no message: {stray:?}")))
+        (!stray.is_empty()).then(|| format!("it prints what is no message: {stray:?}"))
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
