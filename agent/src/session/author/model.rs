@@ -30,15 +30,9 @@ impl ModelAuthor {
         Ok(ModelAuthor { model, conversation, sampling, stop_texts, full_recording, grammar: None })
     }
 
-    fn grammar(&mut self, lark: &str) -> Result<Grammar> {
-        match &self.grammar {
-            Some((text, grammar)) if text == lark => Ok(grammar.clone()),
-            _ => {
-                let grammar = Grammar::compile(self.model.tokenizer(), lark)?;
-                self.grammar = Some((lark.to_owned(), grammar.clone()));
-                Ok(grammar)
-            }
-        }
+    /// The compiled grammar of the last program, if it is the same.
+    fn kept_grammar(&self, lark: &str) -> Option<Grammar> {
+        self.grammar.as_ref().filter(|(text, _)| text == lark).map(|(_, grammar)| grammar.clone())
     }
 
     /// Keeps what the cache and `ids` have in common, and gives how many tokens that is.
@@ -79,10 +73,23 @@ impl Author for ModelAuthor {
             .prompt
             .ids()
             .ok_or_else(|| Error::new(ErrorKind::Failed, "a fragment of the prompt has no token ids"))?;
-        let grammar = self.grammar(request.grammar)?;
+        let kept = self.kept_grammar(request.grammar);
         let (n_cached, mark) = self.rewind(&ids);
         let started = Instant::now();
-        self.conversation.prefill(&ids[n_cached..], &mut |done, total| progress(Progress::Prefill(done, total)))?;
+        let tokenizer = self.model.tokenizer().clone();
+        let grammar = std::thread::scope(|scope| {
+            let compiling = kept.is_none().then(|| scope.spawn(|| Grammar::compile(&tokenizer, request.grammar)));
+            self.conversation.prefill(&ids[n_cached..], &mut |done, total| progress(Progress::Prefill(done, total)))?;
+            match (kept, compiling) {
+                (Some(grammar), _) => Ok(grammar),
+                (None, Some(compiling)) => compiling
+                    .join()
+                    .map_err(|_| Error::new(ErrorKind::Failed, "compiling the grammar of a program panicked"))?
+                    .map_err(Error::from),
+                (None, None) => Err(Error::new(ErrorKind::Failed, "no grammar was compiled")),
+            }
+        })?;
+        self.grammar = Some((request.grammar.to_owned(), grammar.clone()));
         let prefill_ms = millis(started);
         let options = GenerateOptions {
             max_tokens: request.max_tokens,
