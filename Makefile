@@ -19,7 +19,7 @@ CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build model run demo test test-rust test-python test-mcp parity bench lint deny clean
+.PHONY: help build model run demo test test-rust test-python test-mcp test-arm parity bench lint deny clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ test-python: $(VENV)/stamp
 
 test-mcp: $(MCP_NODE)/stamp ## run the tests with MCP servers from npm (Node 20)
 	MOTE_TEST_MCP_NODE="$(MCP_NODE)" $(CARGO) test --release --package mote --test mcp_node
+
+test-arm: ## run the kernels' tests as ARM programs under qemu
+	@CARGO="$(CARGO)" bash tests/arm.sh
 
 parity: model $(VENV)/stamp ## compare the real model with an independent forward pass
 	PYTHONPATH=model-export $(VENV)/bin/python -m mote_export.parity --mote "$(MOTE)"

@@ -43,7 +43,9 @@ impl Dispatch {
     pub fn available() -> impl Iterator<Item = &'static Self> {
         #[cfg(target_arch = "x86_64")]
         let fast = crate::avx2::detect();
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        let fast = crate::neon::detect();
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let fast = None;
         fast.into_iter().chain([&crate::scalar::TABLE])
     }
@@ -53,7 +55,7 @@ impl Dispatch {
         named.or_else(|| Self::available().next()).unwrap_or(&crate::scalar::TABLE)
     }
 
-    /// The backend's name: `scalar`, `avx2`.
+    /// The backend's name: `scalar`; `avx2`; `neon`, `dotprod`, `i8mm`.
     pub fn name(&self) -> &'static str {
         self.name
     }

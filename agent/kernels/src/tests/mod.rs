@@ -45,3 +45,11 @@ fn a_backend_is_forced_by_its_name() {
     assert_eq!(Dispatch::choose(None).name(), fastest);
     assert!(Dispatch::available().any(|by| by.name() == dispatch().name()));
 }
+
+/// `MOTE_TEST_KERNELS` names what the CPU under test must have, the fastest first: an undetected backend is untested.
+#[test]
+fn the_expected_backends_are_found() {
+    let Ok(expected) = std::env::var("MOTE_TEST_KERNELS") else { return };
+    let found: Vec<_> = Dispatch::available().map(Dispatch::name).collect();
+    assert_eq!(found.join(" "), expected);
+}
