@@ -22,6 +22,8 @@ use crate::store::Store;
 use crate::tools::{ToolOptions, ToolRuntime};
 use show::Show;
 
+/// The context window where nobody asks for another, in tokens: its cache fits a small board.
+const DEFAULT_CONTEXT: usize = 4096;
 /// The most bytes of a script file.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
@@ -60,9 +62,9 @@ pub(super) struct Args {
     /// Whether tools are retrieved before the model speaks
     #[arg(long, value_enum, default_value_t = Switch::On)]
     retrieval: Switch,
-    /// The context window, in tokens
-    #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
-    context: usize,
+    /// The context window, in tokens; the default is 4096, or the model's if that is less
+    #[arg(long, value_name = "TOKENS")]
+    context: Option<usize>,
     /// Threads that compute; 0 takes the physical cores
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -197,7 +199,8 @@ fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
         generation: 0,
     };
     show.loading(&manifest.name);
-    let model = Model::load(bundle, &LoadOptions { threads: args.threads, context: args.context })?;
+    let context = args.context.unwrap_or_else(|| DEFAULT_CONTEXT.min(manifest.context_length));
+    let model = Model::load(bundle, &LoadOptions { threads: args.threads, context })?;
     let sampling = Sampling { temperature: args.temperature, top_p: args.top_p, min_p: args.min_p, seed: args.seed };
     let author = ModelAuthor::new(model, style, sampling, args.recording == RecordingArg::Full)?;
     Ok((Box::new(author), style, Recorded::Value(policy)))

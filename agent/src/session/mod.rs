@@ -210,7 +210,7 @@ impl<'a> Session<'a> {
                 self.recorder.end_stage(EndedBy::Limit, Some(&exceeded.to_string()), None)?;
                 return Ok(TaskEnd::Gave(exceeded.to_string()));
             }
-            let program = self.write()?;
+            let (program, cut) = self.write()?;
             let ran = self.run_program(&program)?;
             match ran.ended {
                 Ended::Answered(answered) => {
@@ -224,7 +224,7 @@ impl<'a> Session<'a> {
                 }
                 Ended::Finished => {}
             }
-            let observation = self.observe(&program, &ran)?;
+            let observation = self.observe(&program, &ran, cut)?;
             n_errors = if ran.error.is_some() { n_errors + 1 } else { 0 };
             if n_errors >= self.options.budgets.errors {
                 let reason = format!("{n_errors} programs in a row failed; the last one: {observation}");
@@ -286,7 +286,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn write(&mut self) -> Result<String> {
+    /// The next program, and whether its budget of tokens cut it.
+    fn write(&mut self) -> Result<(String, bool)> {
         let budgets = &self.options.budgets;
         let mut signatures = self.toolbox.signatures(self.tools.catalogue());
         let options = grammar::Options {
@@ -318,13 +319,14 @@ impl<'a> Session<'a> {
         self.spent.turns += 1;
         let turn = self.recorder.program(&written, &self.prompt, &lark)?;
         (self.emit)(&Event::Program { turn, text: written.program.clone() });
+        let cut = written.decoded.as_ref().is_some_and(|decoded| decoded.cut);
         let ids = written.decoded.map(|decoded| decoded.ids);
         let pieces = match &ids {
             Some(_) => vec![Piece::Text(written.program.clone())],
             None => self.options.style.program(&written.program),
         };
         self.prompt.push(Fragment { kind: FragmentKind::Program, pieces, ids, dropped: 0, elided: 0 });
-        Ok(written.program)
+        Ok((written.program, cut))
     }
 
     fn check_window(&self, max_tokens: usize) -> Result<()> {
@@ -342,9 +344,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn observe(&mut self, program: &str, ran: &Ran) -> Result<String> {
+    fn observe(&mut self, program: &str, ran: &Ran, cut: bool) -> Result<String> {
         let mut text = ran.printed.trim_end().to_owned();
-        if let Some(error) = &ran.error {
+        if cut {
+            let limit = self.options.budgets.program_tokens;
+            text.push_str(&format!("Error: the program was cut at its limit of {limit} tokens; write a shorter one"));
+        } else if let Some(error) = &ran.error {
             if !text.is_empty() {
                 text.push('\n');
             }

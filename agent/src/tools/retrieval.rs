@@ -216,9 +216,12 @@ mod tests {
         Catalogue::new(vec![server])
     }
 
+    /// The fields of a document: the weight and the words of each.
+    type Fields = Vec<(f64, Vec<String>)>;
+
     /// The formula, word by word, over whole documents.
     fn by_the_formula(catalogue: &Catalogue, query: &str) -> Vec<(String, f64)> {
-        let documents: Vec<(String, Vec<(f64, Vec<String>)>)> = catalogue
+        let documents: Vec<(String, Fields)> = catalogue
             .tools()
             .map(|tool| {
                 let parameters = tool.parameter_names();
@@ -229,10 +232,8 @@ mod tests {
                 (tool.id(), fields.map(|(weight, text)| (weight, words(&text))).to_vec())
             })
             .collect();
-        let length = |fields: &[(f64, Vec<String>)]| {
-            fields.iter().map(|(weight, words)| weight * words.len() as f64).sum::<f64>()
-        };
-        let count = |fields: &[(f64, Vec<String>)], wanted: &String| -> f64 {
+        let length = |fields: &Fields| fields.iter().map(|(weight, words)| weight * words.len() as f64).sum::<f64>();
+        let count = |fields: &Fields, wanted: &String| -> f64 {
             fields
                 .iter()
                 .map(|(weight, words)| weight * words.iter().filter(|word| *word == wanted).count() as f64)
