@@ -96,6 +96,7 @@ impl Multiply for Sdot {
 
     #[target_feature(enable = "neon,dotprod")]
     unsafe fn add<const KIND: u8, const T: usize>(panel: &[Expanded], tokens: &Tokens<'_, T>, sums: &mut [Rows; T]) {
+        let (tokens, mut of_panel) = (tokens.first(panel.len()), *sums);
         for (g, group) in panel.iter().enumerate() {
             let (quants, scales) = tokens.group(g);
             let quants = quants.map(|quants| halves(quants));
@@ -108,7 +109,8 @@ impl Multiply for Sdot {
                     }
                 }
             }
-            group.add_scaled::<KIND, T>(dots, scales, sums);
+            group.add_scaled::<KIND, T>(dots, scales, &mut of_panel);
         }
+        *sums = of_panel;
     }
 }

@@ -58,6 +58,15 @@ pub(super) struct Tokens<'a, const T: usize> {
 }
 
 impl<'a, const T: usize> Tokens<'a, T> {
+    /// The first groups: the compiler then sees that as many are there.
+    #[inline]
+    pub(super) fn first(&self, groups: usize) -> Self {
+        Self {
+            quants: self.quants.map(|quants| &quants[..groups]),
+            scales: self.scales.map(|scales| &scales[..groups]),
+        }
+    }
+
     #[inline]
     pub(super) fn group(&self, group: usize) -> ([&'a [i8; GROUP]; T], [&'a GroupScale; T]) {
         (self.quants.map(|quants| &quants[group]), self.scales.map(|scales| &scales[group]))
@@ -138,22 +147,36 @@ fn expand<M: Multiply, const KIND: u8>(group: &[u8], expanded: &mut Expanded) {
     let vectors = &vectors[if KIND == Q4M { 2 } else { 1 }..];
     let zero_point = vdupq_n_s8(if KIND == Q4 { Kind::Q4.zero_point() } else { 0 });
     for (v, out) in expanded.quants.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-        let [a, b, c, d] = if KIND == Q8 {
-            [0, 1, 2, 3].map(|i| vreinterpretq_s8_u8(load_bytes(&vectors[4 * v + i])))
+        if KIND == Q8 {
+            let of = |i: usize| vreinterpretq_s8_u8(load_bytes(&vectors[4 * v + i]));
+            place::<M>(out, [of(0), of(1)], [of(2), of(3)]);
         } else {
             let ((a, c), (b, d)) = (nibbles(&vectors[2 * v]), nibbles(&vectors[2 * v + 1]));
-            [a, b, c, d].map(|nibbles| vsubq_s8(nibbles, zero_point))
-        };
-        let [a, b, c, d] = if M::PAIRED {
-            let [a, b, c, d] = [a, b, c, d].map(|vector| vreinterpretq_s32_s8(vector));
-            [vzip1q_s32(a, c), vzip2q_s32(a, c), vzip1q_s32(b, d), vzip2q_s32(b, d)]
-                .map(|vector| vreinterpretq_s8_s32(vector))
+            place::<M>(
+                out,
+                [vsubq_s8(a, zero_point), vsubq_s8(b, zero_point)],
+                [vsubq_s8(c, zero_point), vsubq_s8(d, zero_point)],
+            );
+        }
+    }
+}
+
+/// Writes the 4 columns of all rows in `low`, and the 4 columns after those in `high`, in the order that `M` wants.
+#[inline]
+#[target_feature(enable = "neon")]
+fn place<M: Multiply>(out: &mut [[i8; 16]; 4], low: [int8x16_t; 2], high: [int8x16_t; 2]) {
+    let mut put = |i: usize, vector: int8x16_t| {
+        // SAFETY: the array is as long as the vector.
+        unsafe { vst1q_s8(out[i].as_mut_ptr(), vector) };
+    };
+    for half in 0..2 {
+        if M::PAIRED {
+            let (low, high) = (vreinterpretq_s32_s8(low[half]), vreinterpretq_s32_s8(high[half]));
+            put(2 * half, vreinterpretq_s8_s32(vzip1q_s32(low, high)));
+            put(2 * half + 1, vreinterpretq_s8_s32(vzip2q_s32(low, high)));
         } else {
-            [a, b, c, d]
-        };
-        for (out, vector) in out.iter_mut().zip([a, b, c, d]) {
-            // SAFETY: the array is as long as the vector.
-            unsafe { vst1q_s8(out.as_mut_ptr(), vector) };
+            put(half, low[half]);
+            put(2 + half, high[half]);
         }
     }
 }

@@ -134,11 +134,13 @@ impl Multiply for Widening {
 
     #[target_feature(enable = "neon")]
     unsafe fn add<const KIND: u8, const T: usize>(panel: &[Expanded], tokens: &Tokens<'_, T>, sums: &mut [Rows; T]) {
+        let (tokens, mut of_panel) = (tokens.first(panel.len()), *sums);
         for (g, group) in panel.iter().enumerate() {
             let (quants, scales) = tokens.group(g);
             let dots = if KIND == Q8 { tile_of_bytes(group, quants) } else { tile_of_nibbles(group, quants) };
-            group.add_scaled::<KIND, T>(dots, scales, sums);
+            group.add_scaled::<KIND, T>(dots, scales, &mut of_panel);
         }
+        *sums = of_panel;
     }
 }
 

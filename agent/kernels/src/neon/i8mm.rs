@@ -14,6 +14,7 @@ impl Multiply for Smmla {
 
     #[target_feature(enable = "neon,i8mm")]
     unsafe fn add<const KIND: u8, const T: usize>(panel: &[Expanded], tokens: &Tokens<'_, T>, sums: &mut [Rows; T]) {
+        let (tokens, mut of_panel) = (tokens.first(panel.len()), *sums);
         for (g, group) in panel.iter().enumerate() {
             let (quants, scales) = tokens.group(g);
             let mut squares = [[vdupq_n_s32(0); 2]; T];
@@ -32,8 +33,9 @@ impl Multiply for Smmla {
                 let [[a, b], [c, d]] = *pair;
                 *pair = [[vuzp1q_s32(a, b), vuzp1q_s32(c, d)], [vuzp2q_s32(a, b), vuzp2q_s32(c, d)]];
             }
-            group.add_scaled::<KIND, T>(squares, scales, sums);
+            group.add_scaled::<KIND, T>(squares, scales, &mut of_panel);
         }
+        *sums = of_panel;
     }
 }
 
