@@ -12,8 +12,10 @@ aarch64=(
   "max i8mm dotprod neon scalar"
 )
 armv7=(
-  "cortex-a7 scalar"
-  "max scalar"
+  "cortex-a7 neon scalar"
+  "cortex-a15,neon=off scalar"
+  "cortex-a9 scalar"
+  "max neon scalar"
 )
 
 missing() {

@@ -45,7 +45,13 @@ impl Dispatch {
         let fast = crate::avx2::detect();
         #[cfg(target_arch = "aarch64")]
         let fast = crate::neon::detect();
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        #[cfg(all(target_arch = "arm", target_abi = "eabihf"))]
+        let fast = crate::armv7::detect();
+        #[cfg(not(any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            all(target_arch = "arm", target_abi = "eabihf")
+        )))]
         let fast = None;
         fast.into_iter().chain([&crate::scalar::TABLE])
     }

@@ -36,6 +36,8 @@ mod swiglu;
 
 mod disjoint;
 
+#[cfg(all(target_arch = "arm", target_abi = "eabihf"))]
+mod armv7;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "aarch64")]
