@@ -15,11 +15,12 @@ VENV      := $(CACHE)/venv
 MCP_VENV  := $(CACHE)/mcp-venv
 MCP_NODE  := $(CACHE)/mcp-node
 PIP       := bin/python -m pip install --quiet --disable-pip-version-check
+CARGO_FUZZ_VERSION := 0.13.2
 CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build model run demo test test-rust test-python test-mcp test-arm parity bench lint deny clean
+.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity bench lint deny clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +60,18 @@ test-mcp: $(MCP_NODE)/stamp ## run the tests with MCP servers from npm (Node 20)
 test-arm: ## run the kernels' tests as ARM programs under qemu
 	@CARGO="$(CARGO)" bash tests/arm.sh
 
+test-deep: ## sample two hundred thousand programs of the grammar
+	MOTE_SAMPLES=200000 $(CARGO) test --release --package mote-script --test grammar
+
+FUZZ_SECONDS ?= 600
+FUZZ := RUSTC_BOOTSTRAP=1 PATH="$(CACHE)/cargo/bin:$$PATH" $(CARGO) fuzz run --fuzz-dir agent/script/fuzz
+
+fuzz: $(CACHE)/cargo/bin/cargo-fuzz ## fuzz the action language, FUZZ_SECONDS a target
+	@for target in source state schema; do \
+		mkdir -p "$(CACHE)/fuzz/$$target" && \
+		$(FUZZ) $$target "$(CACHE)/fuzz/$$target" agent/script/fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=8000 || exit 1; \
+	done
+
 parity: model $(VENV)/stamp ## compare the real model with an independent forward pass
 	PYTHONPATH=model-export $(VENV)/bin/python -m mote_export.parity --mote "$(MOTE)"
 
@@ -93,6 +106,9 @@ $(MCP_NODE)/stamp: tests/mcp-node/package.json
 	@cp tests/mcp-node/package.json "$(MCP_NODE)/"
 	@cd "$(MCP_NODE)" && npm install --silent --no-audit --no-fund
 	@touch $@
+
+$(CACHE)/cargo/bin/cargo-fuzz:
+	$(CARGO) install cargo-fuzz --locked --version $(CARGO_FUZZ_VERSION) --root "$(CACHE)/cargo"
 
 $(CACHE)/cargo/bin/cargo-deny:
 	$(CARGO) install cargo-deny --locked --version $(CARGO_DENY_VERSION) --root "$(CACHE)/cargo"

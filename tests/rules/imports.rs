@@ -7,9 +7,10 @@ use crate::source;
 use crate::tree;
 
 /// A package, the workspace packages it may depend on, and those only its tests may depend on.
-const PACKAGES: [(&str, &[&str], &[&str]); 7] = [
+const PACKAGES: [(&str, &[&str], &[&str]); 8] = [
     ("mote-kernels", &[], &[]),
     ("mote-script", &[], &[]),
+    ("mote-script-fuzz", &["mote-script"], &[]),
     ("mote-trajectory", &[], &[]),
     ("mote-model", &["mote-kernels"], &[]),
     ("mote-toolpacks", &[], &["mote-script"]),

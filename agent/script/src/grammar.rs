@@ -88,7 +88,12 @@ pub fn lark(tools: &[Signature], moves: bool, options: &Options) -> Result<Strin
     if tools.len() > MOST_TOOLS {
         return Err(Error::over("tool", MOST_TOOLS as u64, tools.len() as u64));
     }
-    let mut grammar = Grammar { out: String::new(), servers: Vec::new(), shared: HashMap::new() };
+    let mut grammar = Grammar {
+        out: String::new(),
+        servers: Vec::new(),
+        nested: tools.iter().any(|t| !t.params.is_empty()),
+        shared: HashMap::new(),
+    };
     for tool in &tools {
         if !grammar.servers.contains(&tool.server) {
             grammar.servers.push(tool.server.clone());
@@ -111,6 +116,8 @@ pub fn lark(tools: &[Signature], moves: bool, options: &Options) -> Result<Strin
 struct Grammar {
     out: String,
     servers: Vec<String>,
+    /// Whether a tool takes arguments, in which other calls may stand. A rule without need of a parameter may have none.
+    nested: bool,
     /// Rules that tools share, by their bodies: reading the text is a third of what a grammar costs to compile.
     shared: HashMap<String, String>,
 }

@@ -356,6 +356,19 @@ fn samples_compile() {
 }
 
 #[test]
+fn tools_without_parameters_or_no_tools_at_all_have_a_grammar() {
+    let decoder = Decoder::new();
+    let bare = tool("clock", "now", json!({"type": "object"}));
+    for (live, source) in [(vec![], "print(1)\n"), (vec![bare], "x = clock.now().iso\nprint(x)\n")] {
+        for moves in [true, false] {
+            let matcher = decoder.matcher(&grammar::lark(&live, moves, &Options::default()).unwrap());
+            assert_eq!(matcher.get_error(), None);
+            assert_eq!(accepts(&matcher, source), Ok(()));
+        }
+    }
+}
+
+#[test]
 fn hostile_schemas_give_a_grammar_or_an_error() {
     let decoder = Decoder::new();
     let strings = "[a-z\"\\\\\\n\\[\\]{}$ ]{0,12}";

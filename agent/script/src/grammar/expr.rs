@@ -53,12 +53,20 @@ impl Grammar {
         self.level("f", 1, "f0", "");
         self.rule("slice", "bound? \":\" bound? (\":\" \"-\"? INT)?");
         self.rule("bound", "\"-\"? INT | NAME");
-        self.rule("called", "tool::0x0 e2access{0,3}");
+        let outermost = if self.nested { "tool::0x0" } else { "tool" };
+        self.rule("called", &format!("{outermost} e2access{{0,3}}"));
         self.level("x", 3, "y2", " | called");
         self.rule("y2", "e2 | called");
         self.rule("print_end", "\", \" (\"sep\" | \"end\") \"=\" STRING");
         self.rule("fstring", "\"f\\\"\" (TEXT | field){0,12} \"\\\"\"");
         self.rule("field", "\"{\" f1 (\"!r\" | SPEC)? \"}\"");
+        if self.nested {
+            self.arguments_of_calls();
+        }
+    }
+
+    /// Expressions that open with no literal, the parameter counting the calls around them.
+    fn arguments_of_calls(&mut self) {
         self.rule("n2::_", "\"-\"? n2start::_ (BINARY e2unary){0,4} (COMPARISON e2sum | IS_NONE)?");
         self.rule(
             "n2start::_",
