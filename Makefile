@@ -20,7 +20,7 @@ CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity bench lint deny clean
+.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity bench bench-script lint deny clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,10 @@ parity: model $(VENV)/stamp ## compare the real model with an independent forwar
 bench: model ## measure load, prefill and decode of the default model
 	@$(MOTE) bench
 
+bench-script: $(CACHE)/monty-venv/stamp ## compare the action language's machine with pydantic-monty
+	@$(CARGO) build --release --quiet --package mote-script --example micro
+	@$(CACHE)/monty-venv/bin/python agent/script/bench/compare.py $(TARGET)/release/examples/micro
+
 lint: ## check format, and lints as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- --deny warnings
@@ -105,6 +109,11 @@ $(MCP_NODE)/stamp: tests/mcp-node/package.json
 	@mkdir -p "$(MCP_NODE)"
 	@cp tests/mcp-node/package.json "$(MCP_NODE)/"
 	@cd "$(MCP_NODE)" && npm install --silent --no-audit --no-fund
+	@touch $@
+
+$(CACHE)/monty-venv/stamp:
+	@$(PYTHON) -m venv "$(CACHE)/monty-venv"
+	@$(CACHE)/monty-venv/$(PIP) pydantic-monty==1.4.0
 	@touch $@
 
 $(CACHE)/cargo/bin/cargo-fuzz:

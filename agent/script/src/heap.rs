@@ -282,6 +282,11 @@ impl Heap {
     /// Stores a string that was built under [`Heap::would_fit`].
     pub(crate) fn string(&mut self, text: String) -> Outcome<Value> {
         let n_chars = if text.is_ascii() { text.len() } else { text.chars().count() } as u64;
+        self.counted_string(text, n_chars)
+    }
+
+    /// As [`Heap::string`], for a text whose characters are counted already.
+    pub(crate) fn counted_string(&mut self, text: String, n_chars: u64) -> Outcome<Value> {
         self.store(Object::Str(Text { text, n_chars }))
     }
 

@@ -123,7 +123,8 @@ impl Heap {
                 let mut text = String::with_capacity(n);
                 text.push_str(&x.text);
                 text.push_str(&y.text);
-                self.string(text)
+                let n_chars = x.n_chars + y.n_chars;
+                self.counted_string(text, n_chars)
             }
             (BinOp::Add, Some(Object::List(x)), Some(Object::List(y))) => {
                 let items = self.joined(x, y)?;

@@ -344,7 +344,7 @@ fn samples(seed: u8, n_wanted: usize) -> (usize, usize) {
 /// `MOTE_SAMPLES` asks for more of them.
 #[test]
 fn samples_compile() {
-    let n_wanted: usize = std::env::var("MOTE_SAMPLES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000);
+    let n_wanted: usize = std::env::var("MOTE_SAMPLES").ok().and_then(|n| n.parse().ok()).unwrap_or(4_000);
     let threads: Vec<_> = (0..4u8).map(|at| std::thread::spawn(move || samples(7 + at, n_wanted / 4))).collect();
     let counts: Vec<(usize, usize)> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     eprintln!(

@@ -199,6 +199,12 @@ impl Vm {
         };
         let (code, Bound { defaults, captured }) = (*code, (**bound).clone());
         let loaded = &self.loaded(code)?.code;
+        let plain_only = loaded.params.iter().all(|kind| *kind == ParamKind::Plain);
+        if plain_only && args.named.is_empty() && args.plain.len() == loaded.params.len() {
+            let locals = [args.plain, captured].concat();
+            self.push_frame(code, locals)?;
+            return Ok(Flow::Next);
+        }
         let name = loaded.name.clone();
         let params: Vec<(String, ParamKind)> =
             loaded.locals.iter().cloned().zip(loaded.params.iter().copied()).collect();
