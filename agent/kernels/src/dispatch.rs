@@ -32,17 +32,17 @@ pub struct Dispatch {
     pub(crate) swiglu: Swiglu,
 }
 
-/// The backend in use: the fastest one that the CPU has, or the one that `MOTE_KERNELS` names.
+/// The backend in use: the first one that is available, or the one that `MOTE_KERNELS` names.
 pub fn dispatch() -> &'static Dispatch {
     static CHOSEN: OnceLock<&'static Dispatch> = OnceLock::new();
     CHOSEN.get_or_init(|| Dispatch::choose(std::env::var(KERNELS_VARIABLE).ok().as_deref()))
 }
 
 impl Dispatch {
-    /// The backends that this CPU can run, the fastest first, the scalar one last.
+    /// The backends that this CPU can run: the one to take first, those taken by name only after it, the scalar one last.
     pub fn available() -> impl Iterator<Item = &'static Self> {
         #[cfg(target_arch = "x86_64")]
-        let fast = crate::avx2::detect();
+        let fast = crate::avx2::detect().into_iter().chain(crate::avx512::detect());
         #[cfg(target_arch = "aarch64")]
         let fast = crate::neon::detect();
         #[cfg(all(target_arch = "arm", target_abi = "eabihf"))]
@@ -61,7 +61,7 @@ impl Dispatch {
         named.or_else(|| Self::available().next()).unwrap_or(&crate::scalar::TABLE)
     }
 
-    /// The backend's name: `scalar`; `avx2`; `neon`, `dotprod`, `i8mm`.
+    /// The backend's name: `scalar`; `avx2`, `avx512vnni`; `neon`, `dotprod`, `i8mm`.
     pub fn name(&self) -> &'static str {
         self.name
     }

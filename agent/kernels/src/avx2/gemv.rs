@@ -44,7 +44,7 @@ fn gemv_of<const KIND: u8, const BYTES: usize>(w: &Matrix<'_>, a: &Activations, 
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn prefetch<const BYTES: usize>(group: &[u8; BYTES]) {
+pub(crate) fn prefetch<const BYTES: usize>(group: &[u8; BYTES]) {
     for line in (0..BYTES).step_by(LINE_BYTES) {
         let ahead = group.as_ptr().wrapping_add(PREFETCH_BYTES + line);
         _mm_prefetch::<_MM_HINT_T0>(ahead.cast());

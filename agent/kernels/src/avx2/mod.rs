@@ -12,7 +12,9 @@ mod swiglu;
 
 use std::arch::x86_64::*;
 
-static TABLE: crate::Dispatch = crate::Dispatch {
+pub(crate) use gemv::prefetch;
+
+pub(crate) static TABLE: crate::Dispatch = crate::Dispatch {
     name: "avx2",
     quantize: quantize::quantize,
     gemv: gemv::gemv,
@@ -37,14 +39,14 @@ fn load(v: &[f32; 8]) -> __m256 {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn store(v: &mut [f32; 8], value: __m256) {
+pub(crate) fn store(v: &mut [f32; 8], value: __m256) {
     // SAFETY: the array is as long as the vector.
     unsafe { _mm256_storeu_ps(v.as_mut_ptr(), value) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn load_bytes(v: &[u8; 32]) -> __m256i {
+pub(crate) fn load_bytes(v: &[u8; 32]) -> __m256i {
     // SAFETY: the array is as long as the vector.
     unsafe { _mm256_loadu_si256(v.as_ptr().cast()) }
 }
@@ -52,7 +54,7 @@ fn load_bytes(v: &[u8; 32]) -> __m256i {
 /// Eight f16 as they lie in a file.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn load_halves(v: &[u8; 16]) -> __m256 {
+pub(crate) fn load_halves(v: &[u8; 16]) -> __m256 {
     // SAFETY: the array is as long as the vector.
     _mm256_cvtph_ps(unsafe { _mm_loadu_si128(v.as_ptr().cast()) })
 }
