@@ -20,7 +20,7 @@ CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity bench bench-script lint deny clean
+.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity eval eval-parity anchor bench bench-script lint deny clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,18 @@ fuzz: $(CACHE)/cargo/bin/cargo-fuzz ## fuzz the action language, FUZZ_SECONDS a 
 
 parity: model $(VENV)/stamp ## compare the real model with an independent forward pass
 	PYTHONPATH=model-export $(VENV)/bin/python -m mote_export.parity --mote "$(MOTE)"
+
+eval: model ## measure how well tools are found, on the toolspaces in data/
+	@$(MOTE) eval retrieval data/toolspaces
+
+ANCHOR := PYTHONPATH=trainer/anchor:model-export $(VENV)/bin/python -m mote_anchor
+
+eval-parity: model $(VENV)/stamp ## compare those numbers with an independent implementation
+	$(ANCHOR).evaluate trainer/anchor/smollm2-135m-instruct.anchor "$(MOTE_HOME)/bundles/$$(cat "$(MOTE_HOME)/bundles/default")" --mote "$(MOTE)"
+
+anchor: model $(VENV)/stamp ## train the anchor again (fetches PyTorch)
+	@$(VENV)/$(PIP) --requirement trainer/anchor/requirements.txt
+	$(ANCHOR).train "$(MOTE_HOME)/bundles/$$(cat "$(MOTE_HOME)/bundles/default")" trainer/anchor/smollm2-135m-instruct.anchor
 
 bench: model ## measure load, prefill and decode of the default model
 	@$(MOTE) bench

@@ -36,7 +36,7 @@ impl Ground {
 
     /// One server named `fake` in `mode`, whose reading tools are believed to read.
     fn fake(mode: &str) -> Ground {
-        Ground::new(json!({"fake": {"args": [mode], "trusted": true}}))
+        Ground::new(json!({"fake": {"args": [mode], "trusted": true, "tool_timeout_secs": 3}}))
     }
 
     fn configure(&self, mut servers: Value) {
@@ -116,9 +116,7 @@ fn unusable(mode: &str, startup_timeout_secs: u64, expected: Expect) {
 
 /// Calls `tool` of a sound server, which then fails; the server can be called again after that.
 fn failing(tool: &str, expected: Expect) {
-    let tool_timeout_secs = if tool == "hang" { 2 } else { PATIENCE.as_secs() };
-    let servers = json!({"fake": {"args": ["ok"], "trusted": true, "tool_timeout_secs": tool_timeout_secs}});
-    let ground = Ground::new(servers);
+    let ground = Ground::fake("ok");
     let mut runtime = ground.open();
     expected.assert_eq(&failure(&call(&mut runtime, tool, json!({}))));
     assert_eq!(call(&mut runtime, "echo", json!({"text": "still there"})).result, Ok(json!({"text": "still there"})));
@@ -239,7 +237,7 @@ fn a_call_that_hangs_is_ended() {
     failing(
         "hang",
         expect![[r#"
-            timeout: fake.hang does not answer and was stopped, in seconds: limit 2
+            timeout: fake.hang does not answer and was stopped, in seconds: limit 3
             hint: ask for less, or give the server a longer tool_timeout_secs in mcp.json"#]],
     );
 }

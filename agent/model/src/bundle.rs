@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::embedding::EmbeddingTable;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{FileRecord, MAX_MANIFEST_BYTES, Manifest, shorten};
 use crate::tokenizer::Tokenizer;
@@ -72,6 +73,19 @@ impl Bundle {
     /// The folder it was opened from.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Its tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Its embedding layer.
+    ///
+    /// # Errors
+    /// `Format` if the weights have none, which [`Bundle::open`] has excluded.
+    pub fn embedding_table(&self) -> Result<EmbeddingTable> {
+        Ok(EmbeddingTable { weight: self.weights.get("embed")?.clone() })
     }
 
     /// Bytes of weights that are mapped, not copied.

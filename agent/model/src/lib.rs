@@ -21,6 +21,7 @@
 mod error;
 
 mod bundle;
+mod embedding;
 mod manifest;
 mod tokenizer;
 mod vocabulary;
@@ -41,6 +42,7 @@ mod sampler;
 
 pub use bundle::Bundle;
 pub use conversation::Conversation;
+pub use embedding::EmbeddingTable;
 pub use error::{Error, ErrorKind, Result};
 pub use generate::{Completion, GenerateOptions, Stop, TokenEvent};
 pub use grammar::Grammar;

@@ -93,8 +93,7 @@ impl Model {
     /// # Errors
     /// `Argument` for an id outside the vocabulary or a slice of another length.
     pub fn embedding(&self, token: u32, out: &mut [f32]) -> Result<()> {
-        let matrix = self.bundle().weights.get("embed")?.matrix()?;
-        matrix.row_to_f32(token as usize, out).map_err(|e| Error::new(ErrorKind::Argument, format!("embedding: {e}")))
+        self.bundle().embedding_table()?.row(token, out)
     }
 
     /// An empty conversation with a KV cache of its own.

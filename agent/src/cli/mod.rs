@@ -2,6 +2,7 @@
 
 mod bench;
 mod doctor;
+mod eval;
 mod generate;
 mod interrupt;
 mod model;
@@ -54,6 +55,9 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Check what this machine has and lacks, with what mends it
     Doctor,
+    /// Measure how well tools are found
+    #[command(subcommand)]
+    Eval(eval::EvalCommand),
     /// Look at what was recorded
     #[command(subcommand)]
     Queue(queue::QueueCommand),
@@ -109,6 +113,7 @@ fn run(command: Command, globals: &Globals) -> Result<u8> {
         Command::Script(command) => script::run(command, globals),
         Command::Bench(arguments) => bench::run(&arguments, globals),
         Command::Doctor => doctor::run(globals),
+        Command::Eval(command) => eval::run(&command, globals),
         Command::Queue(command) => queue::run(&command, globals),
         Command::Tools(command) => tools::run(command, globals),
     }

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use mote_model::Bundle;
 use serde_json::{Map, Value, json};
 
+use crate::bundles;
 use crate::cli::{Globals, Out};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::{
-    Asker, Catalogue, Server, ServerKind, ServerState, ToolEntry, ToolFailure, ToolId, ToolOptions, ToolRuntime,
+    Anchor, Asker, Catalogue, Server, ServerKind, ServerState, ToolEntry, ToolFailure, ToolId, ToolOptions, ToolRuntime,
 };
 
 /// Who asks for tools wants to see those of new servers, too.
@@ -68,6 +70,9 @@ pub(crate) enum ToolsCommand {
         /// How many tools to show
         #[arg(short = 'k', long, default_value_t = 5)]
         count: usize,
+        /// The bundle in whose embedding layer tools are compared; the default bundle, if there is one
+        #[arg(long, value_name = "BUNDLE")]
+        model: Option<String>,
         #[command(flatten)]
         sources: SourceFlags,
     },
@@ -95,7 +100,14 @@ pub(crate) fn run(command: ToolsCommand, globals: &Globals) -> Result<u8> {
     let open = |sources| open(ToolFlags { sources, ..ToolFlags::default() }, globals);
     match command {
         ToolsCommand::List { sources } => list(open(sources)?.catalogue(), out),
-        ToolsCommand::Search { query, count, sources } => search(&open(sources)?, &query, count, out),
+        ToolsCommand::Search { query, count, model, sources } => {
+            let mut runtime = open(sources)?;
+            if let Some(anchor) = anchor(model.as_deref(), globals)? {
+                runtime.use_anchor(anchor);
+                tell(&mut runtime, out);
+            }
+            search(&runtime, &query, count, out)
+        }
         ToolsCommand::Show { tool, sources } => show(find(open(sources)?.catalogue(), &tool)?, out),
         ToolsCommand::Call { tool, arguments, flags } => call(&tool, &arguments, flags, globals),
     }
@@ -107,6 +119,19 @@ pub(crate) fn open(flags: ToolFlags, globals: &Globals) -> Result<ToolRuntime> {
     let mut runtime = ToolRuntime::open(&globals.home, options, globals.cancel.clone())?;
     tell(&mut runtime, &globals.out);
     Ok(runtime)
+}
+
+/// The anchor of the bundle, without the model around it; none if no bundle is named and none is the default, or if it has none.
+pub(crate) fn anchor(model: Option<&str>, globals: &Globals) -> Result<Option<Anchor>> {
+    if model.is_none() && bundles::default_name(&globals.home)?.is_none() {
+        return Ok(None);
+    }
+    let bundle = Bundle::open(&bundles::resolve(&globals.home, model)?)?;
+    let anchor = Anchor::of(&bundle)?;
+    if anchor.is_none() {
+        globals.out.message(&format!("mote: no anchor is trained for this bundle: {}", bundle.manifest().name));
+    }
+    Ok(anchor)
 }
 
 fn call(tool: &str, arguments: &str, flags: ToolFlags, globals: &Globals) -> Result<u8> {
@@ -158,7 +183,7 @@ fn search(runtime: &ToolRuntime, query: &str, count: usize, out: &Out) -> Result
         return Ok(0);
     }
     if candidates.is_empty() {
-        out.message("mote: no tool shares a word with this");
+        out.message("mote: no tool fits this");
     }
     for found in candidates {
         let tool = runtime.catalogue().tool(&found.tool.server, &found.tool.tool);

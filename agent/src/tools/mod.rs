@@ -11,9 +11,10 @@ mod result;
 mod runtime;
 
 pub mod mcp;
+pub mod toolspace;
 
 pub use catalogue::{Catalogue, Example, Server, ServerKind, ServerState, ToolDescription, ToolEntry, ToolId};
 pub use policy::{Decision, Policy};
 pub use result::{MAX_RESULT_BYTES, ToolFailure, ToolOutcome};
-pub use retrieval::{Candidate, Index};
+pub use retrieval::{Anchor, Candidate, Comparison, Index, Ranking};
 pub use runtime::{Asker, ToolOptions, ToolRuntime};

@@ -15,7 +15,7 @@ use super::catalogue::{Catalogue, Server, ServerKind, ServerState, ToolDescripti
 use super::mcp::{self, Fleet, Found, Ground, Listing, Manifests, McpServer};
 use super::policy::{Decision, Policy, matches};
 use super::result::{MAX_RESULT_BYTES, ToolFailure, ToolOutcome, bound, value_of};
-use super::retrieval::Index;
+use super::retrieval::{Anchor, Index};
 use crate::cancel::Cancel;
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
@@ -67,10 +67,15 @@ impl Default for ToolOptions {
     }
 }
 
+/// The file in the cache that remembers embeddings of tools.
+const EMBEDDINGS_FILE: &str = "embeddings.bin";
+
 /// The tools of one session.
 pub struct ToolRuntime {
     catalogue: Catalogue,
     index: Index,
+    anchor: Option<Anchor>,
+    embeddings: PathBuf,
     policy: Policy,
     notices: Vec<String>,
     manifests: Manifests,
@@ -103,6 +108,8 @@ impl ToolRuntime {
         let mut runtime = ToolRuntime {
             catalogue: Catalogue::new(servers),
             index: Index::default(),
+            anchor: None,
+            embeddings: home.cache().join(EMBEDDINGS_FILE),
             policy: Policy::new(&options.allow, &options.deny),
             notices,
             manifests: Manifests::below(home.cache()),
@@ -116,7 +123,7 @@ impl ToolRuntime {
         if !members.is_empty() {
             runtime.muster(members, mcp::guardian(options.guardian), options.discovery)?;
         }
-        runtime.index = Index::build(&runtime.catalogue);
+        runtime.reindex();
         Ok(runtime)
     }
 
@@ -130,6 +137,12 @@ impl ToolRuntime {
         &self.index
     }
 
+    /// From here on retrieval goes by this anchor, too.
+    pub fn use_anchor(&mut self, anchor: Anchor) {
+        self.anchor = Some(anchor);
+        self.reindex();
+    }
+
     /// What a person should know and was not told yet; each notice is given once.
     pub fn notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
@@ -141,9 +154,17 @@ impl ToolRuntime {
         let changed = !found.is_empty();
         if changed {
             self.take_in(found);
-            self.index = Index::build(&self.catalogue);
+            self.reindex();
         }
         changed
+    }
+
+    fn reindex(&mut self) {
+        self.index = Index::build(&self.catalogue);
+        let Some(anchor) = self.anchor.clone() else { return };
+        if let Err(error) = self.index.anchor(&self.catalogue, anchor, Some(&self.embeddings)) {
+            self.notices.push(format!("tools are found by words alone: {error}"));
+        }
     }
 
     /// Calls a tool and waits for what becomes of it.
@@ -238,7 +259,7 @@ impl ToolRuntime {
         if !changes.is_empty() {
             self.notices.push(format!("server {server} has changed since it was last seen: {}", changes.join(", ")));
             self.take_in(vec![(server.to_owned(), Ok(listing))]);
-            self.index = Index::build(&self.catalogue);
+            self.reindex();
         }
         self.set_state(server, ServerState::Started);
         let now = self

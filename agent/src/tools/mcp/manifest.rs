@@ -4,7 +4,7 @@
 //! of another command is no error: the server is asked again.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ impl Manifests {
         fits.then_some(Listing { summary: manifest.summary, tools: manifest.tools })
     }
 
-    /// Remembers what `server` said. Nothing is forced to disk: what a power cut tears does not fit its hash and is asked again.
+    /// Remembers what `server` said; a power cut leaves the old file or the new one.
     pub(crate) fn save(&self, name: &str, server: &McpServer, listing: &Listing) -> io::Result<()> {
         let manifest = Manifest {
             format: FORMAT,
@@ -60,7 +60,10 @@ impl Manifests {
         fs::create_dir_all(&self.0)?;
         let path = self.file(name);
         let fresh = path.with_extension(format!("{}.new", std::process::id()));
-        let written = serde_json::to_vec(&manifest).map_err(io::Error::from).and_then(|bytes| fs::write(&fresh, bytes));
+        let written = File::create(&fresh).and_then(|mut file| {
+            file.write_all(&serde_json::to_vec(&manifest)?)?;
+            file.sync_all()
+        });
         written.and_then(|()| fs::rename(&fresh, path)).inspect_err(|_| drop(fs::remove_file(&fresh)))
     }
 
