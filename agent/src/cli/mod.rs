@@ -18,6 +18,7 @@ pub(crate) mod tools;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use serde_json::json;
 
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -88,6 +89,12 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { 2 } else { 0 };
+            let mut options = std::env::args_os().take_while(|argument| argument != "--");
+            if error.use_stderr() && options.any(|argument| argument == "--json") {
+                let message = error.to_string();
+                let message = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
+                drop(Out::new(true).object(&json!({ "error": {"kind": "usage", "message": message, "hint": null} })));
+            }
             return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::from(1) };
         }
     };

@@ -2,6 +2,8 @@
 
 mod show;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -211,11 +213,14 @@ fn read_script(path: &Path) -> Result<String> {
         Error::new(ErrorKind::Usage, format!("cannot read the script {}: {error}", path.display()))
             .with_hint("give a text file with programs separated by lines ---")
     };
-    let size = std::fs::metadata(path).map_err(|error| wrong(&error))?.len();
-    if size > MAX_SCRIPT_BYTES {
-        return Err(wrong(&format!("longer than {MAX_SCRIPT_BYTES} bytes: {size}")));
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_SCRIPT_BYTES + 1).read_to_string(&mut text))
+        .map_err(|error| wrong(&error))?;
+    if text.len() as u64 > MAX_SCRIPT_BYTES {
+        return Err(wrong(&format!("longer than its limit of {MAX_SCRIPT_BYTES} bytes")));
     }
-    std::fs::read_to_string(path).map_err(|error| wrong(&error))
+    Ok(text)
 }
 
 fn identity(args: &Args, policy: Recorded<Policy>) -> Identity {

@@ -195,3 +195,15 @@ fn a_prompt_can_be_seen_without_doing_anything() {
     "#]],
     );
 }
+
+#[test]
+fn a_script_without_an_end_is_refused() {
+    let text = Program::new().run(&["run", "--script", "/dev/zero", "--", "count"]);
+    expect![[r#"
+        exit 2
+        -- stderr
+        mote: cannot read the script /dev/zero: longer than its limit of 1048576 bytes
+          hint: give a text file with programs separated by lines ---
+    "#]]
+    .assert_eq(&text);
+}

@@ -47,3 +47,14 @@ fn a_closed_pipe_is_no_panic() {
     let output = child.wait_with_output().unwrap();
     assert!(!program.show(&output).contains("panicked"), "{}", program.show(&output));
 }
+
+#[test]
+fn a_usage_error_is_an_object_where_json_is_asked_for() {
+    let program = Program::new();
+    for arguments in [&["--json", "dcotor"][..], &["queue", "list", "--limit", "x", "--json"], &["run", "--json"]] {
+        let output = program.command(arguments).output().unwrap();
+        let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&object["error"]["kind"], output.status.code()), (&"usage".into(), Some(2)), "{arguments:?}");
+    }
+    assert!(program.command(&["dcotor", "--", "--json"]).output().unwrap().stdout.is_empty());
+}
