@@ -2,7 +2,8 @@
 //!
 //! A small model copies a worked example's argument as readily as the task's own. A tool marks in its schema the
 //! parameters whose values a person says in the task (`"x-from-task": "path" | "words" | "number"`); while the task holds
-//! something of that kind, a literal for such a parameter is one of those, and any other expression stays allowed. This
+//! something of that kind, a literal for such a parameter is one of those (or, for words, its default), and any other
+//! expression stays allowed. This
 //! narrows the decoding grammar only: a program that was written otherwise runs as it is.
 
 use mote_script::{JsonText, Schema, Signature};
@@ -69,7 +70,8 @@ impl Grounding {
                     _ => continue,
                 };
                 if !choices.is_empty() {
-                    let choices = choices.iter().chain(param.default.as_ref()).cloned();
+                    let default = param.default.as_ref().filter(|_| mark.is_some_and(|mark| mark == "words"));
+                    let choices = choices.iter().chain(default).cloned();
                     param.schema = Schema::Enum(choices.map(JsonText).collect());
                 }
             }
