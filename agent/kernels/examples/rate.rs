@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use mote_kernels::{
-    Activations, AttentionArgs, Error, Kind, Matrix, Pool, attention, dispatch, matmul, matrix_bytes, swiglu,
+    Activations, AttentionArgs, CacheKind, Error, Kind, Matrix, Pool, attention, dispatch, matmul, matrix_bytes, swiglu,
 };
 
 /// Bytes of the weights that a streaming read and a large decode go through.
@@ -41,8 +41,10 @@ fn main() -> Result<(), Error> {
             }
         }
         for (position, tokens) in [(2048, 1), (0, 512)] {
-            attend(&pool, position, tokens, 32, 8, 128)?;
-            attend(&pool, position, tokens, 9, 3, 64)?;
+            for cache in [CacheKind::F16, CacheKind::I8] {
+                attend(&pool, cache, [position, tokens], [32, 8, 128])?;
+                attend(&pool, cache, [position, tokens], [9, 3, 64])?;
+            }
         }
         pointwise(&pool)?;
     }
@@ -119,20 +121,19 @@ fn prefill(pool: &Pool, kind: Kind, rows: usize, cols: usize, tokens: usize) -> 
 
 fn attend(
     pool: &Pool,
-    position: usize,
-    tokens: usize,
-    heads: usize,
-    kv_heads: usize,
-    head_dim: usize,
+    cache: CacheKind,
+    [position, tokens]: [usize; 2],
+    [heads, kv_heads, head_dim]: [usize; 3],
 ) -> Result<(), Error> {
     let capacity = position + tokens;
-    let cache = vec![0x2c00; kv_heads * capacity * head_dim];
+    let cached = vec![0x2c; kv_heads * capacity * cache.row_bytes(head_dim)];
     let q = vec![0.5; tokens * heads * head_dim];
     let mut out = vec![0.0; q.len()];
     let args = AttentionArgs {
         q: &q,
-        k_cache: &cache,
-        v_cache: &cache,
+        cache,
+        k_cache: &cached,
+        v_cache: &cached,
         position,
         tokens,
         heads,
@@ -143,9 +144,9 @@ fn attend(
     let seconds = best(|| attention(pool, &args, &mut out))?;
     let macs = 2 * heads * head_dim * (tokens * position + tokens * (tokens + 1) / 2);
     let (us, rate) = (seconds * 1e6, macs as f64 / seconds / 1e9);
-    let bytes = (4 * kv_heads * capacity * head_dim) as f64 / seconds / 1e9;
+    let bytes = (2 * cached.len()) as f64 / seconds / 1e9;
     println!(
-        "attention {heads}/{kv_heads}x{head_dim}, {position}+{tokens}: {us:.1} us, {rate:.1} GMAC/s, cache {bytes:.1} GB/s"
+        "attention {cache:?} {heads}/{kv_heads}x{head_dim}, {position}+{tokens}: {us:.1} us, {rate:.1} GMAC/s, cache {bytes:.1} GB/s"
     );
     Ok(())
 }

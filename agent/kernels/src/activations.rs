@@ -3,10 +3,13 @@
 use crate::disjoint::Disjoint;
 use crate::dispatch::{Dispatch, dispatch};
 use crate::format::GROUP;
-use crate::{Error, Pool};
+use crate::{Adapter, Error, Matrix, Pool};
 
 /// Elements that one chunk quantizes: some microseconds of work.
 const CHUNK_ELEMENTS: usize = 16 * 1024;
+
+/// Elements of an adapter that one chunk multiplies.
+const PROJECTION_CHUNK_ELEMENTS: usize = 16 * 1024;
 
 /// Rows of activations `[tokens, cols]` as i8 with a scale and a sum a group. The buffers are reused by each
 /// [`Self::quantize`].
@@ -19,6 +22,8 @@ pub struct Activations {
     cols: usize,
     quants: Vec<i8>,
     scales: Vec<GroupScale>,
+    rank: usize,
+    projected: Vec<f32>,
 }
 
 /// What a kernel needs of a group beside its integers.
@@ -45,11 +50,51 @@ impl Activations {
         self.quantize_by(dispatch(), pool, x, cols)
     }
 
+    /// As [`Self::quantize`] for the columns of `w`; if that has an adapter, its first product is made too.
+    pub fn quantize_for(&mut self, pool: &Pool, x: &[f32], w: &Matrix<'_>) -> Result<(), Error> {
+        self.quantize_for_by(dispatch(), pool, x, w)
+    }
+
+    pub(crate) fn quantize_for_by(
+        &mut self,
+        by: &Dispatch,
+        pool: &Pool,
+        x: &[f32],
+        w: &Matrix<'_>,
+    ) -> Result<(), Error> {
+        self.quantize_by(by, pool, x, w.cols())?;
+        if let Some(adapter) = w.adapter() {
+            self.project(by, pool, x, adapter);
+        }
+        Ok(())
+    }
+
+    /// Computes `scale * x * a^T`, a chunk of the rows of `a` after the other.
+    fn project(&mut self, by: &Dispatch, pool: &Pool, x: &[f32], adapter: &Adapter<'_>) {
+        let (rank, cols) = (adapter.rank(), self.cols);
+        self.rank = rank;
+        self.projected.resize(self.tokens * rank, 0.0);
+        let projected = Disjoint::new(&mut self.projected);
+        let per_chunk = PROJECTION_CHUNK_ELEMENTS.div_ceil(cols).min(rank);
+        pool.run(rank.div_ceil(per_chunk), &|chunk, _| {
+            let first = chunk * per_chunk;
+            let rows = adapter.a_rows(first, per_chunk);
+            for (token, x) in x.chunks_exact(cols).enumerate() {
+                let start = token * rank + first;
+                // SAFETY: each chunk is run once and has its own rows.
+                let out = unsafe { projected.part(start..start + per_chunk.min(rank - first)) };
+                out.fill(0.0);
+                by.add_halves(rows, x, out);
+                out.iter_mut().for_each(|out| *out *= adapter.scale());
+            }
+        });
+    }
+
     pub(crate) fn quantize_by(&mut self, by: &Dispatch, pool: &Pool, x: &[f32], cols: usize) -> Result<(), Error> {
         Error::check_multiple("activation columns", GROUP, cols)?;
         let tokens = x.len() / cols;
         Error::check_length("activations", tokens * cols, x.len())?;
-        (self.tokens, self.cols) = (tokens, cols);
+        (self.tokens, self.cols, self.rank) = (tokens, cols, 0);
         self.quants.resize(x.len(), 0);
         self.scales.resize(x.len() / GROUP, GroupScale::default());
         let (quants, scales) = (Disjoint::new(&mut self.quants), Disjoint::new(&mut self.scales));
@@ -74,6 +119,16 @@ impl Activations {
     /// Columns of activations.
     pub fn cols(&self) -> usize {
         self.cols
+    }
+
+    /// The rank of the adapter that [`Self::quantize_for`] was given, 0 without one.
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The first product of the adapter for one token.
+    pub(crate) fn projected(&self, token: usize) -> &[f32] {
+        &self.projected[token * self.rank..][..self.rank]
     }
 
     /// The integers of one token, all in -127..=127.

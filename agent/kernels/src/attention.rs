@@ -5,10 +5,7 @@
 
 use crate::disjoint::Disjoint;
 use crate::dispatch::{Dispatch, dispatch};
-use crate::{Error, Pool};
-
-/// The largest head.
-pub const MAX_HEAD_DIM: usize = 256;
+use crate::{CacheKind, Error, MAX_HEAD_DIM, Pool};
 
 /// Query rows that a kernel takes together.
 pub(crate) const ROWS: usize = 4;
@@ -27,10 +24,12 @@ const CHUNKS_PER_THREAD: usize = 4;
 pub struct AttentionArgs<'a> {
     /// Queries `[tokens, heads, head_dim]`, normed and rotated.
     pub q: &'a [f32],
-    /// Keys as f16 bits `[kv_heads, capacity, head_dim]`, those of this batch included.
-    pub k_cache: &'a [u16],
+    /// How the caches store their rows.
+    pub cache: CacheKind,
+    /// Keys `[kv_heads, capacity]` of [`CacheKind::row_bytes`], those of this batch included.
+    pub k_cache: &'a [u8],
     /// Values, as the keys.
-    pub v_cache: &'a [u16],
+    pub v_cache: &'a [u8],
     /// Positions in the cache before this batch.
     pub position: usize,
     /// Tokens of this batch.
@@ -56,14 +55,23 @@ pub(crate) struct Tile<'a> {
     pub(crate) q: &'a [&'a [f32]],
     /// How many positions of the span each query sees.
     pub(crate) visible: [usize; ROWS],
-    /// The keys of the span, `[positions, head_dim]`.
-    pub(crate) keys: &'a [u16],
-    /// The values of the span, `[positions, head_dim]`.
-    pub(crate) values: &'a [u16],
+    /// How keys and values are stored.
+    pub(crate) cache: CacheKind,
+    /// The keys of the span: [`Self::row_bytes`] a position.
+    pub(crate) keys: &'a [u8],
+    /// The values of the span, as the keys.
+    pub(crate) values: &'a [u8],
     /// Elements of a head, a multiple of 8 up to [`MAX_HEAD_DIM`].
     pub(crate) head_dim: usize,
     /// What products are multiplied by.
     pub(crate) scale: f32,
+}
+
+impl Tile<'_> {
+    /// Bytes of a key or value.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.cache.row_bytes(self.head_dim)
+    }
 }
 
 /// The result of a [`Tile`] before it is normalized. A query that saw no position has the sum 0.
@@ -122,7 +130,8 @@ fn check(args: &AttentionArgs<'_>, out: usize) -> Result<(), Error> {
     let queries = args.tokens.saturating_mul(args.heads).saturating_mul(args.head_dim);
     Error::check_length("queries", queries, args.q.len())?;
     Error::check_length("attention output", queries, out)?;
-    let cache = args.kv_heads.saturating_mul(args.capacity).saturating_mul(args.head_dim);
+    let row_bytes = args.cache.row_bytes(args.head_dim);
+    let cache = args.kv_heads.saturating_mul(args.capacity).saturating_mul(row_bytes);
     Error::check_length("key cache", cache, args.k_cache.len())?;
     Error::check_length("value cache", cache, args.v_cache.len())
 }
@@ -177,14 +186,16 @@ impl<'a> Plan<'a> {
             n += 1;
         }
         let positions = visible.into_iter().max().unwrap_or(0);
-        let cached = (kv_head * args.capacity + first) * args.head_dim;
-        let cached = cached..cached + positions * args.head_dim;
+        let row_bytes = args.cache.row_bytes(args.head_dim);
+        let cached = (kv_head * args.capacity + first) * row_bytes;
+        let cached = cached..cached + positions * row_bytes;
         if positions == 0 {
             return;
         }
         let tile = Tile {
             q: &q[..n],
             visible,
+            cache: args.cache,
             keys: &args.k_cache[cached.clone()],
             values: &args.v_cache[cached],
             head_dim: args.head_dim,

@@ -17,6 +17,7 @@ type Gemv = unsafe fn(&Matrix<'_>, &Activations, Range<usize>, &mut [f32]);
 type Gemm = unsafe fn(&Matrix<'_>, &Activations, Range<usize>, &Disjoint<'_, f32>);
 type Attend = unsafe fn(&Tile<'_>, &mut Partial);
 type Swiglu = unsafe fn(&[f32], &[f32], &mut [f32]);
+type AddHalves = unsafe fn(&[u8], &[f32], &mut [f32]);
 
 /// The kernels of one backend.
 ///
@@ -30,6 +31,7 @@ pub struct Dispatch {
     pub(crate) gemm: Gemm,
     pub(crate) attend: Attend,
     pub(crate) swiglu: Swiglu,
+    pub(crate) add_halves: AddHalves,
 }
 
 /// The backend in use: the first one that is available, or the one that `MOTE_KERNELS` names.
@@ -39,10 +41,10 @@ pub fn dispatch() -> &'static Dispatch {
 }
 
 impl Dispatch {
-    /// The backends that this CPU can run: the one to take first, those taken by name only after it, the scalar one last.
+    /// The backends that this CPU can run, the fastest first, the scalar one last.
     pub fn available() -> impl Iterator<Item = &'static Self> {
         #[cfg(target_arch = "x86_64")]
-        let fast = crate::avx2::detect().into_iter().chain(crate::avx512::detect());
+        let fast = crate::avx512::detect().into_iter().chain(crate::avx2::detect());
         #[cfg(target_arch = "aarch64")]
         let fast = crate::neon::detect();
         #[cfg(all(target_arch = "arm", target_abi = "eabihf"))]
@@ -97,5 +99,11 @@ impl Dispatch {
     pub(crate) fn swiglu(&self, gate: &[f32], up: &[f32], out: &mut [f32]) {
         // SAFETY: as in `quantize`.
         unsafe { (self.swiglu)(gate, up, out) }
+    }
+
+    /// Adds to each of `y` the product of its row of `w`, f16 as they lie in a file, with `x`, which is not empty.
+    pub(crate) fn add_halves(&self, w: &[u8], x: &[f32], y: &mut [f32]) {
+        // SAFETY: as in `quantize`.
+        unsafe { (self.add_halves)(w, x, y) }
     }
 }

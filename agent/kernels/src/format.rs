@@ -3,7 +3,7 @@
 //! A matrix is panels of [`PANEL`] rows, a panel is groups of [`GROUP`] columns, a group holds its scales and then its
 //! quants. Only lengths are checked: any content is a valid matrix, of whatever values.
 
-use crate::Error;
+use crate::{Adapter, Error};
 use half::f16;
 
 /// Columns that share one scale.
@@ -80,6 +80,7 @@ pub struct Matrix<'a> {
     rows: usize,
     cols: usize,
     bytes: &'a [u8],
+    adapter: Option<Adapter<'a>>,
 }
 
 impl<'a> Matrix<'a> {
@@ -87,7 +88,19 @@ impl<'a> Matrix<'a> {
     pub fn new(kind: Kind, rows: usize, cols: usize, bytes: &'a [u8]) -> Result<Self, Error> {
         Error::check_multiple("matrix columns", GROUP, cols)?;
         Error::check_length("matrix bytes", matrix_bytes(kind, rows, cols), bytes.len())?;
-        Ok(Self { kind, rows, cols, bytes })
+        Ok(Self { kind, rows, cols, bytes, adapter: None })
+    }
+
+    /// The same matrix with an adapter of its shape, which every matmul adds: one that was there is replaced.
+    pub fn with_adapter(self, adapter: Adapter<'a>) -> Result<Self, Error> {
+        Error::check_length("adapter rows", self.rows, adapter.rows())?;
+        Error::check_length("adapter columns", self.cols, adapter.cols())?;
+        Ok(Self { adapter: Some(adapter), ..self })
+    }
+
+    /// The adapter, if there is one.
+    pub fn adapter(&self) -> Option<&Adapter<'a>> {
+        self.adapter.as_ref()
     }
 
     /// The block format.
@@ -110,7 +123,7 @@ impl<'a> Matrix<'a> {
         self.bytes
     }
 
-    /// Writes the values of one row, as for an embedding lookup. `out` has [`Self::cols`] elements.
+    /// Writes the values of one row without the adapter, as for an embedding lookup. `out` has [`Self::cols`] elements.
     pub fn row_to_f32(&self, row: usize, out: &mut [f32]) -> Result<(), Error> {
         Error::check_limit("matrix row", self.rows.saturating_sub(1), row)?;
         Error::check_length("matrix row", self.cols, out.len())?;

@@ -22,7 +22,9 @@
 //! float matrices, because a 4-bit model needs none.
 
 mod activations;
+mod adapter;
 mod attention;
+mod cache;
 mod dispatch;
 mod error;
 mod format;
@@ -50,12 +52,14 @@ mod scalar;
 mod tests;
 
 pub use activations::Activations;
-pub use attention::{AttentionArgs, MAX_HEAD_DIM, attention};
+pub use adapter::{Adapter, MAX_RANK};
+pub use attention::{AttentionArgs, attention};
+pub use cache::{CacheKind, MAX_HEAD_DIM};
 pub use dispatch::{Dispatch, KERNELS_VARIABLE, dispatch};
 pub use error::{Error, ErrorKind};
 pub use format::{GROUP, Kind, Matrix, PANEL, checked_matrix_bytes, matrix_bytes};
 pub use half_floats::{f16_to_f32, f32_to_f16};
-pub use matmul::matmul;
+pub use matmul::{matmul, matmul_rows};
 pub use norm::rms_norm;
 pub use pack::pack;
 pub use pool::{MAX_CHUNKS, MAX_THREADS, Pool};

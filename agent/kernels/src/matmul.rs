@@ -22,6 +22,7 @@ const GEMM_TILE_PANELS: usize = 2;
 const CHUNKS_PER_THREAD: usize = 4;
 
 /// `y = a * w^T`: `y` is token-major `[a.tokens(), w.rows()]`. One token is a GEMV bound by memory, more a blocked GEMM.
+/// If `w` has an adapter, `a` must come from [`Activations::quantize_for`].
 pub fn matmul(pool: &Pool, w: &Matrix<'_>, a: &Activations, y: &mut [f32]) -> Result<(), Error> {
     matmul_by(dispatch(), pool, w, a, y)
 }
@@ -33,9 +34,7 @@ pub(crate) fn matmul_by(
     a: &Activations,
     y: &mut [f32],
 ) -> Result<(), Error> {
-    if a.tokens() > 0 {
-        Error::check_length("activation columns", w.cols(), a.cols())?;
-    }
+    check_activations(w, a)?;
     Error::check_length("matmul output", w.rows().saturating_mul(a.tokens()), y.len())?;
     if y.is_empty() {
         return Ok(());
@@ -49,13 +48,81 @@ pub(crate) fn matmul_by(
             let panels = range(chunk);
             // SAFETY: each chunk is run once and has its own panels, so its own rows.
             let y = unsafe { y.part(panels.start * PANEL..panels.end * PANEL) };
-            by.gemv(w, a, panels, y);
+            by.gemv(w, a, panels.clone(), y);
+            add_adapter(by, w, a, 0, panels.start * PANEL, y);
         });
     } else {
-        // SAFETY: each chunk is run once and has its own panels.
-        pool.run(panels.div_ceil(per_chunk), &|chunk, _| unsafe { by.gemm(w, a, range(chunk), &y) });
+        pool.run(panels.div_ceil(per_chunk), &|chunk, _| {
+            let panels = range(chunk);
+            // SAFETY: each chunk is run once and has its own panels.
+            unsafe { by.gemm(w, a, panels.clone(), &y) };
+            let (first, end) = (panels.start * PANEL, w.rows().min(panels.end * PANEL));
+            for token in 0..w.adapter().map_or(0, |_| a.tokens()) {
+                // SAFETY: as before.
+                let y = unsafe { y.part(token * w.rows() + first..token * w.rows() + end) };
+                add_adapter(by, w, a, token, first, y);
+            }
+        });
     }
     Ok(())
+}
+
+/// The outputs of one token for chosen rows only: `y[i]` is, bit for bit, what [`matmul`] gives for row `rows[i]`. Whole
+/// panels are computed, once for rows of one panel that stand together, so an ascending list is the quickest.
+pub fn matmul_rows(pool: &Pool, w: &Matrix<'_>, a: &Activations, rows: &[u32], y: &mut [f32]) -> Result<(), Error> {
+    matmul_rows_by(dispatch(), pool, w, a, rows, y)
+}
+
+pub(crate) fn matmul_rows_by(
+    by: &Dispatch,
+    pool: &Pool,
+    w: &Matrix<'_>,
+    a: &Activations,
+    rows: &[u32],
+    y: &mut [f32],
+) -> Result<(), Error> {
+    check_activations(w, a)?;
+    Error::check_length("tokens of selected rows", 1, a.tokens())?;
+    Error::check_length("matmul output", rows.len(), y.len())?;
+    let Some(&last) = rows.iter().max() else { return Ok(()) };
+    if last as usize >= w.rows() {
+        return Err(Error::Limit { what: "matrix row", limit: w.rows().saturating_sub(1), used: last as usize });
+    }
+    let per_chunk = GEMV_SMALLEST_CHUNK_BYTES.div_ceil(w.panel_bytes());
+    let y = Disjoint::new(y);
+    pool.run(rows.len().div_ceil(per_chunk), &|chunk, _| {
+        let rows = &rows[chunk * per_chunk..];
+        let rows = &rows[..rows.len().min(per_chunk)];
+        // SAFETY: each chunk is run once and has its own outputs.
+        let y = unsafe { y.part(chunk * per_chunk..(chunk + 1) * per_chunk) };
+        let mut done = 0;
+        for same_panel in rows.chunk_by(|a, b| *a as usize / PANEL == *b as usize / PANEL) {
+            let panel = same_panel[0] as usize / PANEL;
+            let mut outputs = [0.0; PANEL];
+            by.gemv(w, a, panel..panel + 1, &mut outputs[..PANEL.min(w.rows() - panel * PANEL)]);
+            for (row, y) in same_panel.iter().zip(&mut y[done..]) {
+                *y = outputs[*row as usize % PANEL];
+                add_adapter(by, w, a, 0, *row as usize, std::slice::from_mut(y));
+            }
+            done += same_panel.len();
+        }
+    });
+    Ok(())
+}
+
+fn check_activations(w: &Matrix<'_>, a: &Activations) -> Result<(), Error> {
+    if a.tokens() == 0 {
+        return Ok(());
+    }
+    Error::check_length("activation columns", w.cols(), a.cols())?;
+    w.adapter().map_or(Ok(()), |adapter| Error::check_length("activations for an adapter", adapter.rank(), a.rank()))
+}
+
+/// Adds the second product of the adapter to the outputs of one token from row `first`.
+fn add_adapter(by: &Dispatch, w: &Matrix<'_>, a: &Activations, token: usize, first: usize, y: &mut [f32]) {
+    if let Some(adapter) = w.adapter() {
+        by.add_halves(adapter.b_rows(first, y.len()), a.projected(token), y);
+    }
 }
 
 /// As few chunks as the sizes allow, but some for each thread, and as many for each.

@@ -1,10 +1,14 @@
-//! Attention: blocks of positions whose scores stay on the stack, four queries at once, one lane of a score vector each.
+//! Attention: blocks of positions that are expanded to f32 and whose scores stay on the stack, four queries at once, one
+//! lane of a score vector each.
 
 use std::arch::x86_64::*;
 
 use super::exp::exp;
-use super::{load, store};
-use crate::attention::{MAX_HEAD_DIM, Partial, ROWS, Tile};
+use super::{load, load_halves, store};
+use crate::attention::{Partial, ROWS, Tile};
+use crate::cache::scale_bytes;
+use crate::format::GROUP;
+use crate::{CacheKind, MAX_HEAD_DIM};
 
 /// Positions of a block, even.
 const BLOCK: usize = 32;
@@ -32,27 +36,66 @@ fn attend_rows<const R: usize>(q: [&[f32]; R], tile: &Tile<'_>, partial: &mut Pa
             store(&mut scaled[r], _mm256_mul_ps(load(q), _mm256_set1_ps(tile.scale)));
         }
     }
-    let keys = tile.keys.chunks(BLOCK * tile.head_dim);
-    let values = tile.values.chunks(BLOCK * tile.head_dim);
-    for (block, (keys, values)) in keys.zip(values).enumerate() {
+    let block_bytes = BLOCK * tile.row_bytes();
+    let mut expanded = [[0.0; 8]; BLOCK * MAX_HEAD_DIM / 8];
+    for (block, (keys, values)) in tile.keys.chunks(block_bytes).zip(tile.values.chunks(block_bytes)).enumerate() {
         let mut scores = [[0.0; 2 * ROWS]; BLOCK / 2];
-        score(&scaled[..per_head], keys.as_chunks::<8>().0, &mut scores);
+        score(&scaled[..per_head], expand(tile, keys, &mut expanded), &mut scores);
         let visible = tile.visible.map(|visible| visible.saturating_sub(block * BLOCK).min(BLOCK) as i32);
         let shrink = softmax(&mut scores, visible, partial);
-        add_values::<R>(&scores, values.as_chunks::<8>().0, per_head, shrink, partial);
+        add_values::<R>(&scores, expand(tile, values, &mut expanded), per_head, shrink, partial);
     }
+}
+
+/// Converts the rows of a block to f32.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn expand<'a>(tile: &Tile<'_>, rows: &[u8], expanded: &'a mut [[f32; 8]]) -> &'a [[f32; 8]] {
+    let per_head = tile.head_dim / 8;
+    let n_rows = rows.len() / tile.row_bytes();
+    let expanded = &mut expanded[..n_rows * per_head];
+    let rows = rows.chunks_exact(tile.row_bytes()).zip(expanded.chunks_exact_mut(per_head));
+    match tile.cache {
+        CacheKind::F16 => {
+            for (row, expanded) in rows {
+                for (out, halves) in expanded.iter_mut().zip(row.as_chunks().0) {
+                    store(out, load_halves(halves));
+                }
+            }
+        }
+        CacheKind::I8 => {
+            for (row, expanded) in rows {
+                let (scales, quants) = row.split_at(scale_bytes(tile.head_dim));
+                let groups = expanded.chunks_mut(GROUP / 8).zip(quants.chunks(GROUP));
+                for ((expanded, quants), scale) in groups.zip(scales.as_chunks().0) {
+                    let scale = _mm256_cvtph_ps(_mm_set1_epi16(i16::from_le_bytes(*scale)));
+                    for (out, quants) in expanded.iter_mut().zip(quants.as_chunks().0) {
+                        store(out, _mm256_mul_ps(_mm256_cvtepi32_ps(widen(quants)), scale));
+                    }
+                }
+            }
+        }
+    }
+    expanded
+}
+
+/// Eight integers of 8 bits as 32.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn widen(v: &[u8; 8]) -> __m256i {
+    _mm256_cvtepi8_epi32(_mm_cvtsi64_si128(i64::from_le_bytes(*v)))
 }
 
 /// The products of all queries with the keys of a block, two positions a step. An odd last position is taken twice.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn score<const R: usize>(q: &[Queries<R>], keys: &[[u16; 8]], scores: &mut [[f32; 2 * ROWS]; BLOCK / 2]) {
+fn score<const R: usize>(q: &[Queries<R>], keys: &[[f32; 8]], scores: &mut [[f32; 2 * ROWS]; BLOCK / 2]) {
     for (pair, scores) in keys.chunks(2 * q.len()).zip(scores) {
         let (first, second) = pair.split_at(q.len());
         let second = if second.is_empty() { first } else { second };
         let mut sums = [[_mm256_setzero_ps(); ROWS]; 2];
         for (q, (first, second)) in q.iter().zip(first.iter().zip(second)) {
-            let (first, second) = (load_f16(first), load_f16(second));
+            let (first, second) = (load(first), load(second));
             for (r, q) in q.iter().enumerate() {
                 let q = load(q);
                 sums[0][r] = _mm256_fmadd_ps(q, first, sums[0][r]);
@@ -96,7 +139,7 @@ fn softmax(scores: &mut [[f32; 2 * ROWS]; BLOCK / 2], visible: [i32; ROWS], part
 #[target_feature(enable = "avx2,fma,f16c")]
 fn add_values<const R: usize>(
     weights: &[[f32; 2 * ROWS]; BLOCK / 2],
-    values: &[[u16; 8]],
+    values: &[[f32; 8]],
     per_value: usize,
     shrink: [f32; ROWS],
     partial: &mut Partial,
@@ -117,7 +160,7 @@ fn add_values<const R: usize>(
 #[target_feature(enable = "avx2,fma,f16c")]
 fn add_columns<const R: usize, const C: usize>(
     weights: &[[f32; ROWS]],
-    values: &[[u16; 8]],
+    values: &[[f32; 8]],
     per_value: usize,
     first: usize,
     shrink: [f32; ROWS],
@@ -132,7 +175,7 @@ fn add_columns<const R: usize, const C: usize>(
     }
     for (weights, value) in weights.iter().zip(values.chunks_exact(per_value)) {
         for (c, value) in value[first..first + C].iter().enumerate() {
-            let value = load_f16(value);
+            let value = load(value);
             for (sums, weight) in sums.iter_mut().zip(weights) {
                 sums[c] = _mm256_fmadd_ps(_mm256_set1_ps(*weight), value, sums[c]);
             }
@@ -149,16 +192,9 @@ fn add_columns<const R: usize, const C: usize>(
 /// The sum of the lanes of each vector.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn lane_sums([a, b, c, d]: [__m256; ROWS]) -> __m128 {
+pub(super) fn lane_sums([a, b, c, d]: [__m256; ROWS]) -> __m128 {
     let sums = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
     _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums))
-}
-
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn load_f16(v: &[u16; 8]) -> __m256 {
-    // SAFETY: the array is as long as the vector.
-    _mm256_cvtph_ps(unsafe { _mm_loadu_si128(v.as_ptr().cast()) })
 }
 
 #[inline]
@@ -170,7 +206,7 @@ fn lanes(v: &[f32; ROWS]) -> __m128 {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn array(v: __m128) -> [f32; ROWS] {
+pub(super) fn array(v: __m128) -> [f32; ROWS] {
     let mut out = [0.0; ROWS];
     // SAFETY: the array is as long as the vector.
     unsafe { _mm_storeu_ps(out.as_mut_ptr(), v) };

@@ -7,6 +7,7 @@ mod attention;
 mod exp;
 mod gemm;
 mod gemv;
+mod halves;
 mod quantize;
 mod swiglu;
 
@@ -21,6 +22,7 @@ pub(crate) static TABLE: crate::Dispatch = crate::Dispatch {
     gemm: gemm::gemm,
     attend: attention::attend,
     swiglu: swiglu::swiglu,
+    add_halves: halves::add_halves,
 };
 
 /// The table, if the CPU has what it needs.

@@ -1,6 +1,4 @@
 //! The backend for x86-64 with AVX-512 and its VNNI: the matmul by `vpdpbusd`, the rest as AVX2.
-//!
-//! It is taken where it is asked for by name only: on some CPUs wide vectors lower the clock of the whole core.
 
 mod gemm;
 mod gemv;

@@ -1,11 +1,14 @@
-//! Attention: blocks of positions whose scores stay on the stack, four queries at once, one lane of a score vector each.
+//! Attention: blocks of positions that are expanded to f32 and whose scores stay on the stack, four queries at once, one
+//! lane of a score vector each.
 
 use std::arch::aarch64::*;
 
 use super::exp::exp;
-use super::half_floats::load_halves;
-use super::{load, store};
-use crate::attention::{MAX_HEAD_DIM, Partial, ROWS, Tile};
+use super::{load, load_scales, store};
+use crate::attention::{Partial, ROWS, Tile};
+use crate::cache::scale_bytes;
+use crate::format::GROUP;
+use crate::{CacheKind, MAX_HEAD_DIM};
 
 /// Positions of a block.
 const BLOCK: usize = 32;
@@ -36,25 +39,68 @@ fn attend_rows<const R: usize>(q: [&[f32]; R], tile: &Tile<'_>, partial: &mut Pa
             store(&mut scaled[r], load(q).map(|q| vmulq_n_f32(q, tile.scale)));
         }
     }
-    let keys = tile.keys.chunks(BLOCK * tile.head_dim);
-    let values = tile.values.chunks(BLOCK * tile.head_dim);
-    for (block, (keys, values)) in keys.zip(values).enumerate() {
+    let block_bytes = BLOCK * tile.row_bytes();
+    let mut expanded = [[0.0; 8]; BLOCK * MAX_HEAD_DIM / 8];
+    for (block, (keys, values)) in tile.keys.chunks(block_bytes).zip(tile.values.chunks(block_bytes)).enumerate() {
         let mut scores = [vdupq_n_f32(0.0); BLOCK];
-        score(&scaled[..per_head], keys.as_chunks::<8>().0, &mut scores);
+        score(&scaled[..per_head], expand(tile, keys, &mut expanded), &mut scores);
         let visible = tile.visible.map(|visible| visible.saturating_sub(block * BLOCK).min(BLOCK) as i32);
         let shrink = softmax(&mut scores, visible, partial);
-        add_values::<R>(&scores, values.as_chunks::<8>().0, per_head, shrink, partial);
+        add_values::<R>(&scores, expand(tile, values, &mut expanded), per_head, shrink, partial);
     }
+}
+
+/// Converts the rows of a block to f32.
+#[inline]
+#[target_feature(enable = "neon")]
+fn expand<'a>(tile: &Tile<'_>, rows: &[u8], expanded: &'a mut [[f32; 8]]) -> &'a [[f32; 8]] {
+    let per_head = tile.head_dim / 8;
+    let n_rows = rows.len() / tile.row_bytes();
+    let expanded = &mut expanded[..n_rows * per_head];
+    let rows = rows.chunks_exact(tile.row_bytes()).zip(expanded.chunks_exact_mut(per_head));
+    match tile.cache {
+        CacheKind::F16 => {
+            for (row, expanded) in rows {
+                for (out, halves) in expanded.iter_mut().zip(row.as_chunks().0) {
+                    store(out, load_scales(halves));
+                }
+            }
+        }
+        CacheKind::I8 => {
+            for (row, expanded) in rows {
+                let (scales, quants) = row.split_at(scale_bytes(tile.head_dim));
+                let (mut halves, mut factors) = ([0; 16], [0.0; MAX_HEAD_DIM / GROUP]);
+                halves[..scales.len()].copy_from_slice(scales);
+                store(&mut factors, load_scales(&halves));
+                let groups = expanded.chunks_mut(GROUP / 8).zip(quants.chunks(GROUP));
+                for ((expanded, quants), scale) in groups.zip(factors) {
+                    for (out, quants) in expanded.iter_mut().zip(quants.as_chunks().0) {
+                        store(out, widen(quants).map(|quants| vmulq_n_f32(quants, scale)));
+                    }
+                }
+            }
+        }
+    }
+    expanded
+}
+
+/// Eight integers of 8 bits as floats.
+#[inline]
+#[target_feature(enable = "neon")]
+fn widen(v: &[u8; 8]) -> [float32x4_t; 2] {
+    // SAFETY: the array is as long as the vector.
+    let v = vmovl_s8(unsafe { vld1_s8(v.as_ptr().cast()) });
+    [vcvtq_f32_s32(vmovl_s16(vget_low_s16(v))), vcvtq_f32_s32(vmovl_high_s16(v))]
 }
 
 /// The products of all queries with the keys of a block.
 #[inline]
 #[target_feature(enable = "neon")]
-fn score<const R: usize>(q: &[Queries<R>], keys: &[[u16; 8]], scores: &mut Scores) {
+fn score<const R: usize>(q: &[Queries<R>], keys: &[[f32; 8]], scores: &mut Scores) {
     for (key, score) in keys.chunks_exact(q.len()).zip(scores) {
         let mut sums = [[vdupq_n_f32(0.0); 2]; ROWS];
         for (q, key) in q.iter().zip(key) {
-            let key = load_halves(key);
+            let key = load(key);
             for (q, sums) in q.iter().zip(&mut sums) {
                 let q = load(q);
                 *sums = [vfmaq_f32(sums[0], q[0], key[0]), vfmaq_f32(sums[1], q[1], key[1])];
@@ -99,7 +145,7 @@ fn softmax(scores: &mut Scores, visible: [i32; ROWS], partial: &mut Partial) -> 
 #[target_feature(enable = "neon")]
 fn add_values<const R: usize>(
     weights: &Scores,
-    values: &[[u16; 8]],
+    values: &[[f32; 8]],
     per_value: usize,
     shrink: [f32; ROWS],
     partial: &mut Partial,
@@ -119,7 +165,7 @@ fn add_values<const R: usize>(
 #[target_feature(enable = "neon")]
 fn add_columns<const R: usize, const C: usize>(
     weights: &Scores,
-    values: &[[u16; 8]],
+    values: &[[f32; 8]],
     per_value: usize,
     first: usize,
     shrink: [f32; ROWS],
@@ -134,7 +180,7 @@ fn add_columns<const R: usize, const C: usize>(
     }
     for (weights, value) in weights.iter().zip(values.chunks_exact(per_value)) {
         for (c, value) in value[first..first + C].iter().enumerate() {
-            let value = load_halves(value);
+            let value = load(value);
             for (r, sums) in sums.iter_mut().enumerate() {
                 sums[c] =
                     [add_weighted(sums[c][0], value[0], *weights, r), add_weighted(sums[c][1], value[1], *weights, r)];

@@ -10,6 +10,7 @@ mod exp;
 mod gemm;
 mod gemv;
 pub(crate) mod half_floats;
+mod halves;
 mod i8mm;
 mod quantize;
 mod swiglu;
@@ -31,6 +32,7 @@ const NEON_ONLY: crate::Dispatch = crate::Dispatch {
     gemm: gemm::gemm::<gemv::Widening>,
     attend: attention::attend,
     swiglu: swiglu::swiglu,
+    add_halves: halves::add_halves,
 };
 
 static NEON: crate::Dispatch = NEON_ONLY;

@@ -1,6 +1,7 @@
 //! The scalar backend: the plainest form of every kernel, the reference of the others, and what runs on any CPU.
 
 mod attention;
+mod halves;
 mod matmul;
 mod quantize;
 mod swiglu;
@@ -12,4 +13,5 @@ pub(crate) static TABLE: crate::Dispatch = crate::Dispatch {
     gemm: matmul::gemm,
     attend: attention::attend,
     swiglu: swiglu::swiglu,
+    add_halves: halves::add_halves,
 };

@@ -1,5 +1,6 @@
 //! The shared suite: every backend against independent f64 references and against the scalar backend.
 
+mod adapter;
 mod attention;
 mod formats;
 mod matmul;

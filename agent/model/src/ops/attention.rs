@@ -4,10 +4,11 @@
 //! all layers are done. Keys and values are read back from the cache as f16, so that a token sees the same numbers whether
 //! its predecessors came in the same batch or in an earlier one.
 
-use mote_kernels::{AttentionArgs, attention, f32_to_f16, rms_norm, rope};
+use mote_kernels::{AttentionArgs, attention, rms_norm, rope};
 use tract_core::internal::*;
 
 use super::{RowOp, Workspace};
+use crate::cache::KIND;
 
 #[derive(Debug)]
 pub(crate) struct KvAttention {
@@ -44,7 +45,7 @@ impl RowOp for KvAttention {
 
     fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor> {
         let Workspace { pool, rope_table, cache, queries, .. } = workspace;
-        let (head_dim, tokens) = (self.head_dim, input.shape()[0]);
+        let (head_dim, tokens, row_bytes) = (self.head_dim, input.shape()[0], KIND.row_bytes(self.head_dim));
         let (position, capacity) = (cache.len(), cache.capacity());
         ensure!(position + tokens <= capacity, "no room in the kv cache of {capacity}: {}", position + tokens);
         let layer = cache.layers.get_mut(self.layer).with_context(|| format!("no cache for layer {}", self.layer))?;
@@ -64,13 +65,14 @@ impl RowOp for KvAttention {
             queries.extend_from_slice(q);
             for (kv_head, (key, value)) in k.chunks_exact_mut(head_dim).zip(v.chunks_exact(head_dim)).enumerate() {
                 self.turn(key, self.k_norm.as_ref(), rope_row)?;
-                let slot = (kv_head * capacity + at) * head_dim..(kv_head * capacity + at + 1) * head_dim;
-                f32_to_f16(key, &mut layer.keys[slot.clone()])?;
-                f32_to_f16(value, &mut layer.values[slot])?;
+                let slot = (kv_head * capacity + at) * row_bytes..(kv_head * capacity + at + 1) * row_bytes;
+                KIND.store(key, &mut layer.keys[slot.clone()])?;
+                KIND.store(value, &mut layer.values[slot])?;
             }
         }
         let args = AttentionArgs {
             q: queries,
+            cache: KIND,
             k_cache: &layer.keys,
             v_cache: &layer.values,
             position,
