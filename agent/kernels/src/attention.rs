@@ -1,7 +1,8 @@
 //! Causal attention of a batch over the KV cache, with grouped heads and an online softmax.
 //!
-//! The queries that share a KV head are taken in tiles of [`ROWS`] rows, each tile over spans of the cached positions. One
-//! span is written at once; several (a decode, which has few tiles) are partial results that are merged at the end.
+//! The queries that share a KV head are taken in tiles of [`ROWS`] rows, each tile over spans of [`SPAN`] cached positions,
+//! whose partial results are merged in order. So a token's result does not depend on the batch that it comes in or on the
+//! number of threads: a batch has enough tiles for all threads, a decode has few, whose spans are shared.
 
 use crate::disjoint::Disjoint;
 use crate::dispatch::{Dispatch, dispatch};
@@ -13,8 +14,8 @@ pub(crate) const ROWS: usize = 4;
 /// Elements of a head that a kernel takes together.
 const LANES: usize = 8;
 
-/// The shortest span of positions that is worth a chunk of its own.
-const SMALLEST_SPAN: usize = 128;
+/// Positions of a span: long enough that merging costs nothing, short enough that the spans of a decode are for all threads.
+const SPAN: usize = 256;
 
 /// Chunks a thread should find, so that the last ones even out.
 const CHUNKS_PER_THREAD: usize = 4;
@@ -96,28 +97,36 @@ pub(crate) fn attention_by(by: &Dispatch, pool: &Pool, args: &AttentionArgs<'_>,
     if out.is_empty() {
         return Ok(());
     }
-    let plan = Plan::new(args, pool.threads());
+    let plan = Plan::new(args);
     let out = Disjoint::new(out);
+    let write = |tile: usize, partials: &[Partial]| {
+        // SAFETY: each tile is written once and has its own queries.
+        unsafe { plan.write(tile, partials, &out) };
+    };
     if plan.spans == 1 {
         pool.run(plan.tiles(), &|tile, _| {
             let mut partial = Partial::new();
             plan.attend(by, tile, 0, &mut partial);
-            // SAFETY: each tile is run once and has its own queries.
-            unsafe { plan.write(tile, std::slice::from_ref(&partial), &out) };
+            write(tile, std::slice::from_ref(&partial));
         });
-        return Ok(());
-    }
-    let mut partials = vec![Partial::new(); plan.tiles() * plan.spans];
-    let parts = Disjoint::new(&mut partials);
-    pool.run(plan.tiles() * plan.spans, &|chunk, _| {
-        // SAFETY: each chunk is run once and has its own partial result.
-        if let [partial] = unsafe { parts.part(chunk..chunk + 1) } {
-            plan.attend(by, chunk / plan.spans, chunk % plan.spans, partial);
-        }
-    });
-    for (tile, partials) in partials.chunks_exact(plan.spans).enumerate() {
-        // SAFETY: nothing else runs.
-        unsafe { plan.write(tile, partials, &out) };
+    } else if plan.tiles() >= pool.threads() * CHUNKS_PER_THREAD {
+        pool.run(plan.tiles(), &|tile, _| {
+            let mut partials = vec![Partial::new(); plan.spans];
+            for (span, partial) in partials.iter_mut().enumerate() {
+                plan.attend(by, tile, span, partial);
+            }
+            write(tile, &partials);
+        });
+    } else {
+        let mut partials = vec![Partial::new(); plan.tiles() * plan.spans];
+        let parts = Disjoint::new(&mut partials);
+        pool.run(plan.tiles() * plan.spans, &|chunk, _| {
+            // SAFETY: each chunk is run once and has its own partial result.
+            if let [partial] = unsafe { parts.part(chunk..chunk + 1) } {
+                plan.attend(by, chunk / plan.spans, chunk % plan.spans, partial);
+            }
+        });
+        partials.chunks_exact(plan.spans).enumerate().for_each(|(tile, partials)| write(tile, partials));
     }
     Ok(())
 }
@@ -143,19 +152,14 @@ struct Plan<'a> {
     rows_per_kv: usize,
     tiles_per_kv: usize,
     spans: usize,
-    span: usize,
 }
 
 impl<'a> Plan<'a> {
-    fn new(args: &'a AttentionArgs<'a>, threads: usize) -> Self {
+    fn new(args: &'a AttentionArgs<'a>) -> Self {
         let heads_per_kv = args.heads / args.kv_heads;
         let rows_per_kv = args.tokens * heads_per_kv;
-        let tiles_per_kv = rows_per_kv.div_ceil(ROWS);
-        let positions = args.position + args.tokens;
-        let tiles = args.kv_heads * tiles_per_kv;
-        let wanted = if threads == 1 { 1 } else { (threads * CHUNKS_PER_THREAD).div_ceil(tiles) };
-        let spans = wanted.min(positions.div_ceil(SMALLEST_SPAN));
-        Self { args, heads_per_kv, rows_per_kv, tiles_per_kv, spans, span: positions.div_ceil(spans) }
+        let spans = (args.position + args.tokens).div_ceil(SPAN);
+        Self { args, heads_per_kv, rows_per_kv, tiles_per_kv: rows_per_kv.div_ceil(ROWS), spans }
     }
 
     fn tiles(&self) -> usize {
@@ -176,13 +180,13 @@ impl<'a> Plan<'a> {
     fn attend(&self, by: &Dispatch, tile: usize, span: usize, partial: &mut Partial) {
         let args = self.args;
         let (kv_head, rows) = self.rows(tile);
-        let first = span * self.span;
+        let first = span * SPAN;
         let mut q: [&[f32]; ROWS] = [&[]; ROWS];
         let mut visible = [0; ROWS];
         let mut n = 0;
         for (token, offset) in rows {
             q[n] = &args.q[offset..offset + args.head_dim];
-            visible[n] = (args.position + token + 1).saturating_sub(first).min(self.span);
+            visible[n] = (args.position + token + 1).saturating_sub(first).min(SPAN);
             n += 1;
         }
         let positions = visible.into_iter().max().unwrap_or(0);
