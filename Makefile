@@ -64,12 +64,12 @@ test-deep: ## sample two hundred thousand programs of the grammar
 	MOTE_SAMPLES=200000 $(CARGO) test --release --package mote-script --test grammar
 
 FUZZ_SECONDS ?= 600
-FUZZ := RUSTC_BOOTSTRAP=1 PATH="$(CACHE)/cargo/bin:$$PATH" $(CARGO) fuzz run --fuzz-dir agent/script/fuzz
+FUZZ := RUSTC_BOOTSTRAP=1 PATH="$(CACHE)/cargo/bin:$$PATH" $(CARGO) fuzz run --fuzz-dir
 
-fuzz: $(CACHE)/cargo/bin/cargo-fuzz ## fuzz the action language, FUZZ_SECONDS a target
-	@for target in source state schema; do \
-		mkdir -p "$(CACHE)/fuzz/$$target" && \
-		$(FUZZ) $$target "$(CACHE)/fuzz/$$target" agent/script/fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=8000 || exit 1; \
+fuzz: $(CACHE)/cargo/bin/cargo-fuzz ## fuzz the action language and what the model runtime reads, FUZZ_SECONDS a target
+	@for target in script/source script/state script/schema model/manifest model/graph model/weights model/snapshot model/adapter; do \
+		package=$${target%/*} name=$${target#*/} && mkdir -p "$(CACHE)/fuzz/$$name" agent/$$package/fuzz/seeds/$$name && \
+		$(FUZZ) agent/$$package/fuzz $$name "$(CACHE)/fuzz/$$name" agent/$$package/fuzz/seeds/$$name -- -max_total_time=$(FUZZ_SECONDS) -max_len=8000 || exit 1; \
 	done
 
 parity: model $(VENV)/stamp ## compare the real model with an independent forward pass

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use mote_model::Bundle;
+use mote_model::{Bundle, KvKind, MemoryNeed};
 use serde::Serialize;
 
 use crate::bundles;
@@ -20,6 +20,9 @@ const LOW_DISK_BYTES: u64 = 256 << 20;
 
 /// Less free disk than this stops nearly everything, in bytes.
 const NO_DISK_BYTES: u64 = 8 << 20;
+
+/// The context window that commands take by default, in tokens.
+const MEMORY_CONTEXT: usize = 4096;
 
 /// A clock before this is wrong, since mote is younger: 2026-01-01 in seconds since 1970.
 const EARLIEST_CLOCK_S: u64 = 1_767_225_600;
@@ -175,20 +178,21 @@ fn model(home: &Home) -> Vec<Check> {
             return vec![Check::error(NAME, error.message(), error.hint().unwrap_or("import a bundle").to_owned())];
         }
     };
-    let needed = bundle.mapped_bytes() as u64;
-    vec![Check::ok(NAME, bundle.manifest().name.clone()), memory(needed, machine::available_memory())]
+    let manifest = bundle.manifest();
+    let need = manifest.memory_need(MEMORY_CONTEXT.min(manifest.context_length), KvKind::F16);
+    vec![Check::ok(NAME, manifest.name.clone()), memory(&need, machine::available_memory())]
 }
 
 /// Weights are mapped, so that too little memory makes them be read again and again, and slow.
-fn memory(needed: u64, available: Option<u64>) -> Check {
+fn memory(need: &MemoryNeed, available: Option<u64>) -> Check {
     const NAME: &str = "memory";
-    const FIX: &str = "stop other programs, or import a smaller model";
+    const FIX: &str = "stop other programs, pass --kv int8 or a smaller --context, or import a smaller model";
     match available {
-        Some(available) if available < needed => {
-            Check::warning(NAME, format!("{} available for weights of {}", mib(available), mib(needed)), FIX)
+        Some(available) if available < need.total() => {
+            Check::warning(NAME, format!("{} available, the model takes {need}", mib(available)), FIX)
         }
-        Some(available) => Check::ok(NAME, format!("{} available, weights of {}", mib(available), mib(needed))),
-        None => Check::warning(NAME, format!("unknown, weights of {}", mib(needed)), "look with `free`"),
+        Some(available) => Check::ok(NAME, format!("{} available, the model takes {need}", mib(available))),
+        None => Check::warning(NAME, format!("unknown, the model takes {need}"), "look with `free`"),
     }
 }
 
@@ -245,8 +249,17 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_compared_with_the_weights() {
-        let at = |available| memory(100 << 20, available).status;
+    fn memory_is_compared_with_what_the_model_takes() {
+        let need = MemoryNeed {
+            weights: 60 << 20,
+            kv: 10 << 20,
+            scratch: 10 << 20,
+            tokenizer: 10 << 20,
+            program: 10 << 20,
+            context: 4096,
+            kv_kind: KvKind::F16,
+        };
+        let at = |available| memory(&need, available).status;
         assert_eq!((at(Some(99 << 20)), at(Some(100 << 20)), at(None)), (Level::Warning, Level::Ok, Level::Warning));
     }
 }

@@ -80,8 +80,10 @@ impl From<mote_model::Error> for Error {
             | Model::UnknownArchitecture
             | Model::Shape
             | Model::Tokenizer
+            | Model::Mismatch
             | Model::Io => ErrorKind::Configuration,
             Model::ContextFull { .. } | Model::Argument => ErrorKind::Usage,
+            Model::MemoryBudget { .. } => ErrorKind::Configuration,
             Model::Cancelled => ErrorKind::Cancelled,
             Model::Grammar | Model::Runtime => ErrorKind::Failed,
         };

@@ -15,7 +15,7 @@ fn only_in(homes: &[&str], what: &str, does: impl Fn(&Source) -> bool) {
 
 #[test]
 fn unsafe_lives_in_kernels_the_memory_map_and_os() {
-    only_in(&["agent/kernels", "agent/model/src/weights.rs", "agent/src/os.rs"], "unsafe code", |source| {
+    only_in(&["agent/kernels", "agent/model/src/map.rs", "agent/src/os.rs"], "unsafe code", |source| {
         source.names("unsafe")
     });
 }

@@ -7,12 +7,13 @@ use crate::source;
 use crate::tree;
 
 /// A package, the workspace packages it may depend on, and those only its tests may depend on.
-const PACKAGES: [(&str, &[&str], &[&str]); 8] = [
+const PACKAGES: [(&str, &[&str], &[&str]); 9] = [
     ("mote-kernels", &[], &[]),
     ("mote-script", &[], &[]),
     ("mote-script-fuzz", &["mote-script"], &[]),
     ("mote-trajectory", &[], &[]),
     ("mote-model", &["mote-kernels"], &[]),
+    ("mote-model-fuzz", &["mote-model"], &[]),
     ("mote-toolpacks", &[], &["mote-script"]),
     ("mote", &["mote-kernels", "mote-model", "mote-script", "mote-toolpacks", "mote-trajectory"], &[]),
     ("mote-tests", &[], &[]),

@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
     let started = Instant::now();
     let bundle = Bundle::open(dir.as_ref())?;
     let opened = started.elapsed();
-    let model = Model::load(bundle, &LoadOptions { threads: number(1, 0), context: 0 })?;
+    let model = Model::load(bundle, &LoadOptions { threads: number(1, 0), ..LoadOptions::default() })?;
     println!("open {opened:.0?}, load in all {:.0?}, {} threads, {}", started.elapsed(), model.threads(), memory());
 
     let ids = model.tokenizer().encode(TEXT)?;

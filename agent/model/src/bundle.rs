@@ -16,9 +16,10 @@ use crate::manifest::{FileRecord, MAX_MANIFEST_BYTES, Manifest, shorten};
 use crate::tokenizer::Tokenizer;
 use crate::weights::Weights;
 
+const MANIFEST: &str = "manifest.json";
 pub(crate) const GRAPH: &str = "model.onnx";
-const WEIGHTS: &str = "weights.bin";
-const TOKENIZER: &str = "tokenizer.json";
+pub(crate) const WEIGHTS: &str = "weights.bin";
+pub(crate) const TOKENIZER: &str = "tokenizer.json";
 /// The graph holds structure and norms: some hundred kilobytes.
 const MAX_GRAPH_BYTES: u64 = 64 << 20;
 /// The tokenizer of a vocabulary of a quarter million is about 20 MB.
@@ -43,16 +44,8 @@ impl Bundle {
     /// `Missing`, `Truncated`, `Format`, `Version`, `HashMismatch`, `UnknownArchitecture`, `Shape` or `Tokenizer`; the message
     /// names the file and the field.
     pub fn open(dir: &Path) -> Result<Bundle> {
-        let text = read_limited(dir, "manifest.json", MAX_MANIFEST_BYTES)?;
+        let text = read_limited(dir, MANIFEST, MAX_MANIFEST_BYTES)?;
         let manifest = Manifest::parse(&text)?;
-        for name in manifest.files.keys() {
-            if ![GRAPH, WEIGHTS, TOKENIZER].contains(&name.as_str()) {
-                return Err(Error::bundle(
-                    ErrorKind::Format,
-                    format!("manifest.json: files has an unknown name: {}", shorten(name)),
-                ));
-            }
-        }
         let weights = Weights::open(&open_checked(dir, &manifest, WEIGHTS)?)?;
         weights.check_shapes(&manifest.architecture)?;
         let graph = read_checked(dir, &manifest, GRAPH, MAX_GRAPH_BYTES)?;
@@ -90,13 +83,13 @@ impl Bundle {
 
     /// Bytes of weights that are mapped, not copied.
     pub fn mapped_bytes(&self) -> usize {
-        self.weights.mapped_bytes()
+        self.weights.map().len()
     }
 
-    /// Hashes every file; `progress` hears bytes done and total and may break off.
+    /// Hashes every file and looks at every scale; `progress` hears bytes done and total and may break off.
     ///
     /// # Errors
-    /// `HashMismatch` naming the file, `Cancelled`, `Io`.
+    /// `HashMismatch` naming the file, `Format` naming the tensor with a scale that is not finite, `Cancelled`, `Io`.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>) -> Result<()> {
         let total: u64 = self.manifest.files.values().map(|f| f.bytes).sum();
         let mut done = 0;
@@ -117,7 +110,17 @@ impl Bundle {
             }
             check_hash(name, record, &hex(hash.finalize()))?;
         }
-        Ok(())
+        self.weights.check_scales(&mut || progress(total, total))
+    }
+}
+
+impl Manifest {
+    /// Reads the manifest of the bundle in `dir`, and none of its other files.
+    ///
+    /// # Errors
+    /// `Missing`, `Io`, and those of [`Manifest::parse`].
+    pub fn read(dir: &Path) -> Result<Manifest> {
+        Manifest::parse(&read_limited(dir, MANIFEST, MAX_MANIFEST_BYTES)?)
     }
 }
 
@@ -187,6 +190,6 @@ fn io_error(name: &str, e: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("{name} cannot be read: {e}"))
 }
 
-fn hex(digest: impl AsRef<[u8]>) -> String {
+pub(crate) fn hex(digest: impl AsRef<[u8]>) -> String {
     digest.as_ref().iter().map(|b| format!("{b:02x}")).collect()
 }

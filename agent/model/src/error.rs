@@ -26,12 +26,21 @@ pub enum ErrorKind {
     Shape,
     /// The tokenizer cannot be read, or does not belong to this model.
     Tokenizer,
+    /// A snapshot or an adapter belongs to another model.
+    Mismatch,
     /// The tokens do not fit into the context window.
     ContextFull {
         /// Tokens the window holds.
         limit: usize,
         /// Tokens that were asked for.
         used: usize,
+    },
+    /// The model does not fit the memory it may take, in bytes.
+    MemoryBudget {
+        /// The budget.
+        limit: u64,
+        /// What the model would take.
+        used: u64,
     },
     /// The caller broke off.
     Cancelled,

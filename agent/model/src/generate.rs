@@ -1,16 +1,24 @@
 //! The decode loop: logits, mask, choice, token, until something ends it.
 //!
 //! Tokens that the grammar leaves no choice about are appended without the model being asked, and evaluated together with
-//! the next one that needs logits.
+//! the next one that needs logits. Where the grammar allows few tokens, only their rows of the output matrix are computed.
+//! What may come next by `speculate` is evaluated along; it changes no token.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use toktrie::SimpleVob;
+
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::grammar::{Grammar, Walk};
 use crate::sampler::{Sampler, Sampling, free_logprob};
+use crate::speculate::Drafts;
+
+/// Rows of the output matrix are computed one by one where at most one in so many is needed: a row costs as much as the
+/// panel of 8 that it lies in.
+const SPARSE_OUTPUT: usize = 16;
 
 /// How to continue a conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +34,20 @@ pub struct GenerateOptions {
     /// Also record log-probabilities without the grammar's mask (recording `full`): every row of logits is computed, those
     /// of forced tokens too.
     pub logprobs: bool,
+    /// Whether drafts from the conversation's own text are evaluated along, where that is faster. With `logprobs` none are.
+    pub speculate: Speculate,
+}
+
+/// Whether the decode loop works ahead.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Speculate {
+    /// Where it measures faster. The tokens are the same as without.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// Drafts of so many tokens, at most 15, wherever there is one: for measurements.
+    Always(usize),
 }
 
 impl Default for GenerateOptions {
@@ -36,6 +58,7 @@ impl Default for GenerateOptions {
             stop: Vec::new(),
             stop_texts: Vec::new(),
             logprobs: false,
+            speculate: Speculate::Auto,
         }
     }
 }
@@ -85,6 +108,10 @@ pub struct Completion {
     pub text: String,
     /// Why it ended.
     pub stop: Stop,
+    /// Tokens that were evaluated as a draft, and how many of them came true.
+    pub drafted: usize,
+    /// See `drafted`.
+    pub accepted: usize,
     /// Milliseconds of prefill since the completion before.
     pub prefill_ms: u64,
     /// Milliseconds of this call.
@@ -119,15 +146,20 @@ impl Conversation {
             bytes: Vec::new(),
             n_bytes_told: 0,
             text_end: None,
+            drafts: drafts(options),
+            n_drafted: 0,
+            n_accepted: 0,
             options,
             conversation: self,
         };
-        let stop = run.decode(on_token)?;
+        let stop = run.decode(on_token);
+        run.conversation.forget_draft();
+        let stop = stop?;
         if options.logprobs {
             run.catch_up_free_logprobs()?;
         }
         let text = String::from_utf8_lossy(&run.bytes[..run.text_end.unwrap_or(run.bytes.len())]).into_owned();
-        let Run { forced, logprobs, logprobs_free, first, .. } = run;
+        let Run { forced, logprobs, logprobs_free, first, n_drafted, n_accepted, .. } = run;
         Ok(Completion {
             tokens: self.tokens()[first..].to_vec(),
             forced,
@@ -135,6 +167,8 @@ impl Conversation {
             logprobs_free: options.logprobs.then_some(logprobs_free),
             text,
             stop,
+            drafted: n_drafted,
+            accepted: n_accepted,
             prefill_ms,
             decode_ms: started.elapsed().as_millis() as u64,
         })
@@ -158,6 +192,9 @@ struct Run<'a> {
     n_bytes_told: usize,
     /// Where a stop text begins.
     text_end: Option<usize>,
+    drafts: Option<Drafts>,
+    n_drafted: usize,
+    n_accepted: usize,
 }
 
 /// What the next token is.
@@ -180,7 +217,7 @@ impl Run<'_> {
             if let Some(walk) = &mut self.walk {
                 walk.accept(next.token)?;
             }
-            self.conversation.append(&[next.token])?;
+            self.append(&next)?;
             self.forced.push(next.forced);
             self.logprobs.push(next.logprob);
             let is_stop = self.take_text(next.token);
@@ -200,10 +237,22 @@ impl Run<'_> {
         }
     }
 
+    fn append(&mut self, next: &Next) -> Result<()> {
+        let was_there = self.conversation.has_draft();
+        self.conversation.append(&[next.token])?;
+        match &mut self.drafts {
+            Some(drafts) if next.forced => drafts.forced(next.token),
+            Some(drafts) => drafts.chosen(next.token),
+            None => {}
+        }
+        self.n_accepted += usize::from(was_there && self.conversation.is_evaluated());
+        Ok(())
+    }
+
     /// Appends the token's text and looks for a stop text; whether the token is a stop token.
     fn take_text(&mut self, token: u32) -> bool {
         let tokenizer = self.conversation.model().tokenizer();
-        if tokenizer.special().stop.contains(&token) || self.options.stop.contains(&token) {
+        if self.is_stop(token) {
             return true;
         }
         if !tokenizer.is_special(token) {
@@ -213,6 +262,11 @@ impl Run<'_> {
             self.text_end = find_text(&self.bytes, &self.options.stop_texts, searched);
         }
         false
+    }
+
+    fn is_stop(&self, token: u32) -> bool {
+        let special = self.conversation.model().tokenizer().special();
+        special.stop.contains(&token) || self.options.stop.contains(&token)
     }
 
     /// The next token; none where the grammar has ended.
@@ -233,19 +287,54 @@ impl Run<'_> {
         {
             return Ok(Some(Next { token: token as u32, forced: true, logprob: 0.0 }));
         }
-        self.choose(Some(mask.as_slice())).map(Some)
+        self.choose(Some(&mask)).map(Some)
     }
 
-    fn choose(&mut self, mask: Option<&[u32]>) -> Result<Next> {
+    fn choose(&mut self, mask: Option<&SimpleVob>) -> Result<Next> {
         if self.options.logprobs {
             self.catch_up_free_logprobs()?;
         }
-        let logits = self.conversation.logits()?;
-        let choice = self.sampler.choose(logits, mask)?;
+        self.compute_logits(mask)?;
+        let logits = self.conversation.known_logits()?;
+        let choice = self.sampler.choose(logits, mask.map(SimpleVob::as_slice))?;
         if self.options.logprobs {
             self.logprobs_free.push(free_logprob(logits, choice.token, self.options.sampling.temperature)?);
         }
         Ok(Next { token: choice.token, forced: false, logprob: choice.logprob })
+    }
+
+    /// Computes logits, those of a draft with them if one pays, or only those that the mask allows if they are few.
+    fn compute_logits(&mut self, mask: Option<&SimpleVob>) -> Result<()> {
+        if self.conversation.has_logits() {
+            return Ok(());
+        }
+        let draft = self.draft()?;
+        let n_tokens = self.conversation.n_pending() + draft.len();
+        let n_vocab = self.conversation.model().tokenizer().n_vocab();
+        let few = mask.filter(|mask| !self.options.logprobs && mask.num_set() <= n_vocab / SPARSE_OUTPUT);
+        let started = Instant::now();
+        match few {
+            Some(mask) if draft.is_empty() => self.conversation.compute_logits_of(mask.iter().collect())?,
+            _ => self.conversation.compute_logits(&draft)?,
+        }
+        self.n_drafted += draft.len();
+        if let Some(drafts) = &mut self.drafts {
+            drafts.took(n_tokens, started.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Tokens to evaluate with the next one: those that fit, that the grammar allows and that do not end the completion.
+    fn draft(&mut self) -> Result<Vec<u32>> {
+        let Some(drafts) = &mut self.drafts else { return Ok(Vec::new()) };
+        let limit = (self.options.max_tokens - self.forced.len()).saturating_sub(1).min(self.conversation.room());
+        let draft = drafts.draft(self.conversation.tokens(), self.conversation.n_pending(), limit);
+        let mut draft = draft.to_vec();
+        draft.truncate(draft.iter().position(|&token| self.is_stop(token)).unwrap_or(draft.len()));
+        if let Some(walk) = &mut self.walk {
+            draft.truncate(walk.n_allowed(&draft)?);
+        }
+        Ok(draft)
     }
 
     /// Computes the free log-probabilities of appended tokens that have none yet.
@@ -260,6 +349,15 @@ impl Run<'_> {
             logprobs_free.push(free_logprob(logits, tokens[n_tokens - done], temperature)?);
             Ok(())
         })
+    }
+}
+
+fn drafts(options: &GenerateOptions) -> Option<Drafts> {
+    match options.speculate {
+        _ if options.logprobs => None,
+        Speculate::Off => None,
+        Speculate::Auto => Some(Drafts::new(None)),
+        Speculate::Always(n_tokens) => Some(Drafts::new(Some(n_tokens))),
     }
 }
 

@@ -72,6 +72,14 @@ impl Walk {
         self.matcher.compute_mask_or_eos().map_err(|e| error(&e))
     }
 
+    /// How many of the tokens, from the first on, the grammar allows one after the other.
+    pub(crate) fn n_allowed(&mut self, tokens: &[u32]) -> Result<usize> {
+        if tokens.is_empty() {
+            return Ok(0);
+        }
+        self.matcher.validate_tokens(tokens).map_err(|e| error(&e))
+    }
+
     /// Takes the token that came.
     pub(crate) fn accept(&mut self, token: u32) -> Result<()> {
         self.matcher.consume_token(token).map_err(|e| error(&e))

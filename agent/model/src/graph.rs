@@ -33,6 +33,7 @@ pub(crate) fn read(bytes: &[u8], weights: &Weights, architecture: &Architecture)
         model: TypedModel::default(),
         outlets: HashMap::new(),
         layers_seen: vec![false; architecture.layers],
+        logits: "",
     };
     reader.graph(&proto).map_err(|e| error(format!("{e:#}")))?;
     match reader.layers_seen.iter().position(|seen| !seen) {
@@ -51,6 +52,8 @@ struct Reader<'a> {
     model: TypedModel,
     outlets: HashMap<&'a str, OutletId>,
     layers_seen: Vec<bool>,
+    /// Name of the graph's output.
+    logits: &'a str,
 }
 
 impl<'a> Reader<'a> {
@@ -69,6 +72,8 @@ impl<'a> Reader<'a> {
             let outlet = self.model.add_const(name, values)?;
             self.name(&tensor.name, outlet)?;
         }
+        let [logits] = graph.output.as_slice() else { bail!("not one output: {}", graph.output.len()) };
+        self.logits = &logits.name;
         for node in &graph.node {
             let label = format!("node {} {}", shorten(&node.op_type), shorten(&node.name));
             let [output] = node.output.as_slice() else { bail!("{label}: not one output: {}", node.output.len()) };
@@ -76,8 +81,7 @@ impl<'a> Reader<'a> {
             let outlet = self.node(node, &shorten(output), &inputs).context(label)?;
             self.name(output, outlet)?;
         }
-        let [output] = graph.output.as_slice() else { bail!("not one output: {}", graph.output.len()) };
-        let logits = self.outlet(&output.name)?;
+        let logits = self.outlet(self.logits)?;
         self.model.select_output_outlets(&[logits])?;
         let expected = f32::fact([self.model.symbols.sym("R").to_dim(), self.architecture.vocab.to_dim()]);
         let found = self.model.outlet_fact(logits)?;
@@ -119,7 +123,10 @@ impl<'a> Reader<'a> {
     fn node(&mut self, node: &NodeProto, name: &str, inputs: &[OutletId]) -> TractResult<OutletId> {
         let op = match (node.domain.as_str(), node.op_type.as_str()) {
             (MOTE_DOMAIN, "Embed") => MoteOp::new(Embed { weight: self.matrix(node)? }),
-            (MOTE_DOMAIN, "QMatMul") => MoteOp::new(QMatMul { weight: self.matrix(node)? }),
+            (MOTE_DOMAIN, "QMatMul") => {
+                let is_output = node.output.iter().any(|output| output == self.logits);
+                MoteOp::new(QMatMul { weight: self.matrix(node)?, is_output })
+            }
             (MOTE_DOMAIN, "SwiGlu") => MoteOp::new(SwiGlu { ffn: self.row_width(inputs[0])? / 2 }),
             (MOTE_DOMAIN, "KvAttention") => MoteOp::new(self.attention(node)?),
             ("" | "ai.onnx", standard) => return self.standard(node, standard, name, inputs),

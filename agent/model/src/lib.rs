@@ -23,30 +23,40 @@ mod error;
 mod bundle;
 mod embedding;
 mod manifest;
+mod map;
 mod tokenizer;
 mod vocabulary;
 mod weights;
 mod well_formed;
 
+mod adapter;
 mod graph;
+mod memory;
 mod model;
 mod ops;
 mod threads;
 
 mod cache;
 mod conversation;
+mod logits;
+mod snapshot;
 
 mod generate;
 mod grammar;
 mod sampler;
+mod speculate;
 
+pub use adapter::Adapter;
 pub use bundle::Bundle;
+pub use cache::KvKind;
 pub use conversation::Conversation;
 pub use embedding::EmbeddingTable;
 pub use error::{Error, ErrorKind, Result};
-pub use generate::{Completion, GenerateOptions, Stop, TokenEvent};
+pub use generate::{Completion, GenerateOptions, Speculate, Stop, TokenEvent};
 pub use grammar::Grammar;
+pub use map::LOST_FILE_EXIT_CODE;
 pub use manifest::{Architecture, FORMAT_VERSION, FileRecord, Manifest, PromptStyle, SpecialTokens};
+pub use memory::MemoryNeed;
 pub use model::{LoadOptions, Model};
 pub use sampler::Sampling;
 pub use tokenizer::Tokenizer;

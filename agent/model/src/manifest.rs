@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use mote_kernels::MAX_HEAD_DIM;
 use serde::{Deserialize, Serialize};
 
+use crate::bundle::{GRAPH, TOKENIZER, WEIGHTS};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The version of the bundle format that this build reads.
@@ -144,6 +145,10 @@ impl Manifest {
     }
 
     fn check(&self) -> Result<()> {
+        if let Some(name) = self.files.keys().find(|name| ![GRAPH, WEIGHTS, TOKENIZER].contains(&name.as_str())) {
+            let message = format!("manifest.json: files has an unknown name: {}", shorten(name));
+            return Err(Error::bundle(ErrorKind::Format, message));
+        }
         let a = &self.architecture;
         if a.family != "llama" && a.family != "qwen3" {
             let message = format!("manifest.json: architecture.family is unknown: {}", shorten(&a.family));

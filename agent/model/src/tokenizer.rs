@@ -6,6 +6,8 @@
 use std::sync::{Arc, OnceLock};
 
 use llguidance::ParserFactory;
+use tokenizers::models::bpe::BPE;
+use tokenizers::{DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, TokenizerImpl};
 use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -23,8 +25,13 @@ pub struct Tokenizer {
     grammars: Arc<OnceLock<std::result::Result<ParserFactory, String>>>,
 }
 
+/// The library's tokenizer with the one kind of model that the families here have. So the vocabulary is read straight into
+/// its tables; the library's own type of any model reads it into a JSON tree first.
+pub(crate) type Bpe =
+    TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
+
 struct Inner {
-    tokenizer: tokenizers::Tokenizer,
+    tokenizer: Bpe,
     vocabulary: Vocabulary,
     special: SpecialTokens,
     add_bos: bool,
@@ -38,7 +45,8 @@ impl Tokenizer {
         };
         // The library panics inside text that cannot be read as JSON, so that is found first.
         serde_json::from_slice::<WellFormed>(&json).map_err(|e| error(&e))?;
-        let mut tokenizer = tokenizers::Tokenizer::from_bytes(json).map_err(|e| error(&e))?;
+        let mut tokenizer: Bpe = serde_json::from_slice(&json).map_err(|e| error(&e))?;
+        drop(json);
         tokenizer.with_padding(None).with_truncation(None).map_err(|e| error(&e))?;
         let vocabulary = Vocabulary::new(&tokenizer, manifest.architecture.vocab)?;
         let special = &manifest.special_tokens;

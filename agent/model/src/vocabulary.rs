@@ -3,9 +3,10 @@
 //! Byte-level tokenizers (GPT-2, Llama 3, Qwen) write a byte as one printable character; SentencePiece ones (Llama 2) write
 //! a space as `▁` and a byte outside the vocabulary as `<0xNN>`. Both forms come apart here, once, into one flat buffer.
 
-use tokenizers::DecoderWrapper;
+use tokenizers::{DecoderWrapper, Model};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::tokenizer::Bpe;
 
 /// The grammar's trie counts the bytes of a token in ten bits.
 const MAX_TOKEN_BYTES: usize = 512;
@@ -28,40 +29,45 @@ enum Spelling {
 
 impl Vocabulary {
     /// Reads the vocabulary of a tokenizer for a model of `n_vocab` rows; ids without a token have no bytes.
-    pub(crate) fn new(tokenizer: &tokenizers::Tokenizer, n_vocab: usize) -> Result<Vocabulary> {
+    pub(crate) fn new(tokenizer: &Bpe, n_vocab: usize) -> Result<Vocabulary> {
         let spelling = spelling(tokenizer.get_decoder())?;
         let byte_of = byte_of_char();
-        let mut tokens: Vec<(Vec<u8>, bool)> = vec![(Vec::new(), false); n_vocab];
-        let mut place = |id: u32, bytes: Vec<u8>, special: bool| {
-            if bytes.len() > MAX_TOKEN_BYTES {
-                return Err(error(format!("token {id} is longer than {MAX_TOKEN_BYTES} bytes: {}", bytes.len())));
-            }
-            let slot = tokens.get_mut(id as usize);
-            *slot.ok_or_else(|| error(format!("token id outside the model's vocabulary of {n_vocab}: {id}")))? =
-                (bytes, special);
-            Ok(())
-        };
-        for (text, id) in tokenizer.get_vocab(false) {
-            let bytes = match spelling {
-                Spelling::ByteLevel => text.chars().map(&byte_of).collect::<Option<Vec<u8>>>(),
-                Spelling::ByteFallback => Some(fallback_bytes(&text)),
-            };
-            place(id, bytes.unwrap_or_else(|| text.into_bytes()), false)?;
-        }
-        for (id, token) in tokenizer.get_added_tokens_decoder() {
-            place(id, token.content.into_bytes(), token.special)?;
-        }
+        let model = tokenizer.get_model();
+        let added = tokenizer.get_added_tokens_decoder();
         let mut vocabulary =
             Vocabulary { bytes: Vec::new(), ends: Vec::with_capacity(n_vocab), special: Vec::with_capacity(n_vocab) };
-        for (bytes, special) in tokens {
-            vocabulary.bytes.extend_from_slice(&bytes);
-            vocabulary.ends.push(vocabulary.bytes.len() as u32);
-            vocabulary.special.push(special);
-            if vocabulary.bytes.len() > MAX_VOCABULARY_BYTES {
-                return Err(error(format!("all tokens together are longer than {MAX_VOCABULARY_BYTES} bytes")));
-            }
+        let mut n_in_model = 0;
+        for id in 0..n_vocab as u32 {
+            let in_model = model.id_to_token(id);
+            n_in_model += usize::from(in_model.is_some());
+            let (bytes, special) = match (added.get(&id), in_model) {
+                (Some(token), _) => (token.content.clone().into_bytes(), token.special),
+                (None, Some(text)) => (spelled(spelling, &byte_of, text), false),
+                (None, None) => (Vec::new(), false),
+            };
+            vocabulary.push(id, &bytes, special)?;
         }
-        Ok(vocabulary)
+        let mut outside = added.keys().copied().find(|&id| id as usize >= n_vocab);
+        if n_in_model < model.get_vocab_size() {
+            outside = outside.or_else(|| model.get_vocab().into_values().find(|&id| id as usize >= n_vocab));
+        }
+        match outside {
+            Some(id) => Err(error(format!("token id outside the model's vocabulary of {n_vocab}: {id}"))),
+            None => Ok(vocabulary),
+        }
+    }
+
+    fn push(&mut self, id: u32, bytes: &[u8], special: bool) -> Result<()> {
+        if bytes.len() > MAX_TOKEN_BYTES {
+            return Err(error(format!("token {id} is longer than {MAX_TOKEN_BYTES} bytes: {}", bytes.len())));
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push(self.bytes.len() as u32);
+        self.special.push(special);
+        if self.bytes.len() > MAX_VOCABULARY_BYTES {
+            return Err(error(format!("all tokens together are longer than {MAX_VOCABULARY_BYTES} bytes")));
+        }
+        Ok(())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -111,6 +117,14 @@ fn byte_of_char() -> impl Fn(char) -> Option<u8> {
         code @ 0..=255 => Some(code as u8).filter(|&b| is_own(b)),
         code => others.get(code as usize - 256).copied(),
     }
+}
+
+fn spelled(spelling: Spelling, byte_of: impl Fn(char) -> Option<u8>, text: String) -> Vec<u8> {
+    let bytes = match spelling {
+        Spelling::ByteLevel => text.chars().map(byte_of).collect::<Option<Vec<u8>>>(),
+        Spelling::ByteFallback => Some(fallback_bytes(&text)),
+    };
+    bytes.unwrap_or_else(|| text.into_bytes())
 }
 
 fn fallback_bytes(text: &str) -> Vec<u8> {

@@ -2,20 +2,20 @@
 //!
 //! Invariants: every [`Weight`] lies inside the map, starts at a multiple of a page and has exactly the bytes of its kind
 //! and shape; no two overlap. The map is shared; it lives as long as any weight.
-//! What it does not do: hash the file (see `Bundle::verify`) or guard against a file that shrinks while it is mapped.
+//! What it does not do: hash the file or look at the scales (see `Bundle::verify`).
 
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use memmap2::Mmap;
 use mote_kernels::{Kind, Matrix};
 use serde::Deserialize;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{Architecture, shorten, version_error};
+use crate::map::FileMap;
 
 const MAGIC: &[u8; 8] = b"MOTEWTS\0";
 const WEIGHTS_VERSION: u32 = 1;
@@ -31,7 +31,7 @@ const MAX_INDEX_BYTES: u64 = 4 << 20;
 /// One tensor of the file.
 #[derive(Clone)]
 pub(crate) struct Weight {
-    map: Arc<Mmap>,
+    map: Arc<FileMap>,
     bytes: Range<usize>,
     name: Arc<str>,
     kind: WeightKind,
@@ -60,18 +60,15 @@ struct IndexEntry {
 }
 
 /// The file, its index checked.
-#[derive(Debug)]
 pub(crate) struct Weights {
     by_name: HashMap<Arc<str>, Weight>,
-    mapped_bytes: usize,
+    map: Arc<FileMap>,
 }
 
 impl Weights {
     /// Maps the file and checks header and index against each other and against the file's size.
     pub(crate) fn open(file: &File) -> Result<Weights> {
-        // SAFETY: the map is read-only and private to this process's address space; the bundle store never writes to a file
-        // in place, so the bytes behind the slice do not change while it is borrowed.
-        let map = unsafe { Mmap::map(file) }
+        let map = FileMap::open(file)
             .map_err(|e| Error::new(ErrorKind::Io, format!("weights.bin cannot be mapped: {e}")))?;
         let map = Arc::new(map);
         let entries = read_index(&map)?;
@@ -90,7 +87,7 @@ impl Weights {
                 return Err(format_error("index: a name is there twice"));
             }
         }
-        Ok(Weights { by_name, mapped_bytes: map.len() })
+        Ok(Weights { by_name, map })
     }
 
     /// The tensor of that name.
@@ -98,8 +95,24 @@ impl Weights {
         self.by_name.get(name).ok_or_else(|| format_error(format!("index: no such tensor: {}", shorten(name))))
     }
 
-    pub(crate) fn mapped_bytes(&self) -> usize {
-        self.mapped_bytes
+    pub(crate) fn map(&self) -> &Arc<FileMap> {
+        &self.map
+    }
+
+    /// Rows and columns of the packed matrix of that name.
+    pub(crate) fn matrix_shape(&self, name: &str) -> Option<(usize, usize)> {
+        self.by_name.get(name).filter(|weight| weight.kind != WeightKind::F32).map(|w| (w.rows, w.cols))
+    }
+
+    /// Every scale and minimum of every matrix is finite.
+    pub(crate) fn check_scales(&self, go_on: &mut dyn FnMut() -> ControlFlow<()>) -> Result<()> {
+        for weight in self.by_name.values() {
+            if go_on().is_break() {
+                return Err(Error::cancelled());
+            }
+            weight.check_scales()?;
+        }
+        Ok(())
     }
 
     /// Every matrix the architecture needs is there in the right shape.
@@ -141,6 +154,28 @@ impl Weight {
         self.cols
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check_scales(&self) -> Result<()> {
+        let (group_bytes, scale_bytes) = match self.kind {
+            WeightKind::F32 => return Ok(()),
+            WeightKind::Q4 => (16 + GROUP * 4, 16),
+            WeightKind::Q4m => (32 + GROUP * 4, 32),
+            WeightKind::Q8 => (16 + GROUP * 8, 16),
+        };
+        let groups = self.map[self.bytes.clone()].chunks_exact(group_bytes as usize);
+        let is_finite = |half: &[u8; 2]| u16::from_le_bytes(*half) & 0x7c00 != 0x7c00;
+        let bad = groups.map(|group| &group[..scale_bytes]).position(|halves| {
+            !halves.as_chunks::<2>().0.iter().all(is_finite)
+        });
+        match bad {
+            Some(group) => Err(format_error(format!("{}: a scale is not finite in group: {group}", self.name))),
+            None => Ok(()),
+        }
+    }
+
     /// The packed matrix, borrowed from the map.
     pub(crate) fn matrix(&self) -> Result<Matrix<'_>> {
         let kind = match self.kind {
@@ -164,6 +199,12 @@ impl Weight {
             true => Ok(values),
             false => Err(format_error(format!("{}: a value is not finite", self.name))),
         }
+    }
+}
+
+impl fmt::Debug for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tensors", self.by_name.len())
     }
 }
 

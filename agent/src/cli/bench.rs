@@ -7,7 +7,7 @@ use clap::Args;
 use mote_model::{GenerateOptions, Model, Stop};
 use serde::Serialize;
 
-use crate::cli::generate::LoadArgs;
+use crate::cli::load::LoadArgs;
 use crate::cli::model::{cancelled, go_on};
 use crate::cli::{Globals, interrupt};
 use crate::error::{Error, ErrorKind, Result};

@@ -5,9 +5,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use mote_model::{Bundle, Completion, GenerateOptions, Grammar, LoadOptions, Model, Sampling, Stop};
+use mote_model::{Completion, GenerateOptions, Grammar, Sampling, Stop};
 
-use crate::bundles;
+use crate::cli::load::{LoadArgs, SpeculateArg};
 use crate::cli::model::{cancelled, go_on};
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::{Globals, interrupt};
@@ -41,6 +41,9 @@ pub(crate) struct GenerateArgs {
     /// Start of the random sequence
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
+    /// Evaluate drafts from the text itself along, where that is faster; the tokens are the same
+    #[arg(long, value_enum, default_value = "auto")]
+    speculate: SpeculateArg,
     /// Allow only what this grammar in Lark form allows
     #[arg(long, value_name = "FILE")]
     grammar: Option<PathBuf>,
@@ -50,27 +53,6 @@ pub(crate) struct GenerateArgs {
     /// Print the log-probability of each token too; implies --ids
     #[arg(long)]
     logprobs: bool,
-}
-
-/// How to load a model: the same for every command that does.
-#[derive(Args, Debug)]
-pub(crate) struct LoadArgs {
-    /// Name of an imported bundle, or path of a folder; the default bundle if not given
-    #[arg(long, value_name = "BUNDLE")]
-    model: Option<String>,
-    /// Threads that compute; 0 takes the physical cores
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    threads: usize,
-    /// Tokens of the context window; 0 takes all that the model has
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    context: usize,
-}
-
-impl LoadArgs {
-    pub(crate) fn load(&self, globals: &Globals) -> Result<Model> {
-        let bundle = Bundle::open(&bundles::resolve(&globals.home, self.model.as_deref())?)?;
-        Ok(Model::load(bundle, &LoadOptions { threads: self.threads, context: self.context })?)
-    }
 }
 
 pub(crate) fn run(arguments: &GenerateArgs, globals: &Globals) -> Result<u8> {
@@ -84,7 +66,7 @@ pub(crate) fn run(arguments: &GenerateArgs, globals: &Globals) -> Result<u8> {
         Some(file) => Some(Grammar::compile(model.tokenizer(), &read_text(file)?)?),
         None => None,
     };
-    let mut conversation = model.conversation()?;
+    let mut conversation = arguments.load.conversation(&model)?;
     let mut progress = Progress::new(globals.out, "prefill", Unit::Tokens);
     conversation.prefill(&prompt, &mut |done, total| {
         progress.update(done as u64, total as u64);
@@ -100,6 +82,7 @@ pub(crate) fn run(arguments: &GenerateArgs, globals: &Globals) -> Result<u8> {
             min_p: arguments.min_p,
             seed: arguments.seed,
         },
+        speculate: arguments.speculate.into(),
         ..GenerateOptions::default()
     };
     let streams_text = !(globals.out.json() || arguments.ids || arguments.logprobs);
@@ -129,6 +112,7 @@ fn finish(completion: &Completion, arguments: &GenerateArgs, streams_text: bool,
     if globals.out.json() {
         let mut object = serde_json::json!({
             "text": completion.text, "stop": stop, "n_tokens": completion.tokens.len(),
+            "drafted": completion.drafted, "accepted": completion.accepted,
             "prefill_ms": completion.prefill_ms, "decode_ms": completion.decode_ms
         });
         if arguments.ids || arguments.logprobs {

@@ -5,6 +5,7 @@ mod doctor;
 mod eval;
 mod generate;
 mod interrupt;
+mod load;
 mod model;
 mod out;
 mod progress;

@@ -4,10 +4,11 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use mote_model::Bundle;
+use mote_model::{Bundle, Manifest};
 use serde::Serialize;
 
 use crate::bundles::{self, Part};
+use crate::cli::load::{LoadArgs, memory_json};
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::{Globals, bench, generate};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,6 +19,8 @@ pub(crate) enum ModelCommand {
     Import(ImportArgs),
     /// List the imported bundles; `*` marks the default
     List,
+    /// Show what a model is, and what memory it takes
+    Show(LoadArgs),
     /// Read every file of a bundle and compare its hash
     Verify(VerifyArgs),
     /// Measure load, prefill and decode
@@ -45,6 +48,7 @@ pub(crate) fn run(command: ModelCommand, globals: &Globals) -> Result<u8> {
     match command {
         ModelCommand::Import(arguments) => import(&arguments, globals),
         ModelCommand::List => list(globals),
+        ModelCommand::Show(arguments) => show(&arguments, globals),
         ModelCommand::Verify(arguments) => verify(&arguments, globals),
         ModelCommand::Bench(arguments) => bench::run(&arguments, globals),
         ModelCommand::Generate(arguments) => generate::run(&arguments, globals),
@@ -142,6 +146,33 @@ fn about(bundle: &Bundle) -> About {
         context_length: manifest.context_length,
         bytes: manifest.files.values().map(|record| record.bytes).sum(),
     }
+}
+
+/// What the manifest tells: nothing is loaded, so that a model that does not fit is shown too.
+fn show(arguments: &LoadArgs, globals: &Globals) -> Result<u8> {
+    let folder = arguments.folder(globals)?;
+    let manifest = Manifest::read(&folder)?;
+    let memory = arguments.options(&manifest)?.memory_need(&manifest)?;
+    if globals.out.json() {
+        globals.out.object(&serde_json::json!({
+            "name": manifest.name, "folder": folder, "family": manifest.architecture.family,
+            "quantization": manifest.quantization, "license": manifest.license, "source": manifest.source,
+            "context_length": manifest.context_length, "architecture": manifest.architecture,
+            "memory": memory_json(&memory)
+        }))?;
+        return Ok(0);
+    }
+    let line = |name: &str, value: &dyn std::fmt::Display| globals.out.line(&format!("{name:<10} {value}"));
+    let a = &manifest.architecture;
+    line("model", &manifest.name)?;
+    line("folder", &folder.display())?;
+    line("family", &a.family)?;
+    line("shape", &format!("{} layers of {}, vocabulary {}", a.layers, a.hidden, a.vocab))?;
+    line("weights", &manifest.quantization)?;
+    line("license", &manifest.license)?;
+    line("context", &format!("{} of {} tokens", memory.context, manifest.context_length))?;
+    line("memory", &memory)?;
+    Ok(0)
 }
 
 fn verify(arguments: &VerifyArgs, globals: &Globals) -> Result<u8> {

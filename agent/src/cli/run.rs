@@ -8,24 +8,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use mote_model::{Bundle, LoadOptions, Model, Sampling};
+use mote_model::{Manifest, Model, Sampling};
 use mote_trajectory::{Finite, Policy, Reason, Recorded, Recording, Sha256, TaskSource};
 use serde_json::json;
 
 use super::Globals;
-use crate::bundles;
+use super::load::{LoadArgs, SpeculateArg};
 use crate::context::{Prompt, ShortlistCaps, Style};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{
-    Author, Budgets, Identity, ModelAuthor, Recorder, Report, ScriptedAuthor, Session, SessionOptions, Status,
+    Author, Budgets, Identity, ModelAuthor, ModelAuthorOptions, Recorder, Report, ScriptedAuthor, Session, SessionOptions, Status,
     this_device,
 };
 use crate::store::Store;
 use crate::tools::{ToolOptions, ToolRuntime};
 use show::Show;
 
-/// The context window where nobody asks for another, in tokens: its cache fits a small board.
-const DEFAULT_CONTEXT: usize = 4096;
 /// The most bytes of a script file.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
@@ -40,9 +38,8 @@ Examples:
 pub(super) struct Args {
     /// What to do, in words
     task: String,
-    /// The bundle to use: a name from `mote model list`, or a folder
-    #[arg(long, value_name = "BUNDLE")]
-    model: Option<String>,
+    #[command(flatten)]
+    load: LoadArgs,
     /// MCP servers to offer; the default is mcp.json among the configuration, if there is one
     #[arg(long, value_name = "FILE")]
     mcp: Option<PathBuf>,
@@ -64,12 +61,6 @@ pub(super) struct Args {
     /// Whether tools are retrieved before the model speaks
     #[arg(long, value_enum, default_value_t = Switch::On)]
     retrieval: Switch,
-    /// The context window, in tokens; the default is 4096, or the model's if that is less
-    #[arg(long, value_name = "TOKENS")]
-    context: Option<usize>,
-    /// Threads that compute; 0 takes the physical cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
     /// 0 takes the best token always
     #[arg(long, default_value_t = 0.0)]
     temperature: f32,
@@ -82,6 +73,9 @@ pub(super) struct Args {
     /// Seed of the draw
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Evaluate drafts from the text itself along, where that is faster; the tokens are the same
+    #[arg(long, value_enum, default_value = "auto")]
+    speculate: SpeculateArg,
     /// Programs that may be written
     #[arg(long, value_name = "N", default_value_t = Budgets::default().turns)]
     max_turns: usize,
@@ -180,14 +174,18 @@ fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
         let script = read_script(path)?;
         return Ok((Box::new(ScriptedAuthor::parse(&script)), Style::Completion, Recorded::Absent(Reason::Scripted)));
     }
-    let bundle = Bundle::open(&bundles::resolve(&globals.home, args.model.as_deref())?)?;
+    let folder = args.load.folder(globals)?;
+    let options = args.load.options(&Manifest::read(&folder)?)?;
+    let model = Model::open(&folder, &options)?;
+    let adapter = args.load.adapter(&model)?;
+    let bundle = model.bundle();
     let manifest = bundle.manifest();
     let style = Style::of_bundle(manifest.prompt_style, manifest.chat_template.as_deref())?;
     let sha256 =
         |text: &str| text.parse::<Sha256>().map_err(|error| Error::new(ErrorKind::Configuration, error.to_string()));
     let policy = Policy {
         bundle_sha256: sha256(bundle.id())?,
-        adapter_sha256: None,
+        adapter_sha256: adapter.as_ref().map(|adapter| sha256(adapter.id())).transpose()?,
         quantization: manifest.quantization.clone(),
         tokenizer_sha256: match manifest.files.get("tokenizer.json") {
             Some(file) => sha256(&file.sha256)?,
@@ -200,11 +198,16 @@ fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
         policy_version: 0,
         generation: 0,
     };
-    show.loading(&manifest.name);
-    let context = args.context.unwrap_or_else(|| DEFAULT_CONTEXT.min(manifest.context_length));
-    let model = Model::load(bundle, &LoadOptions { threads: args.threads, context })?;
+    show.loading(&manifest.name, model.memory());
     let sampling = Sampling { temperature: args.temperature, top_p: args.top_p, min_p: args.min_p, seed: args.seed };
-    let author = ModelAuthor::new(model, style, sampling, args.recording == RecordingArg::Full)?;
+    let options = ModelAuthorOptions {
+        sampling,
+        full_recording: args.recording == RecordingArg::Full,
+        speculate: args.speculate.into(),
+        adapter,
+        snapshots: Some(globals.home.cache().join("kv")),
+    };
+    let author = ModelAuthor::new(model, style, options)?;
     Ok((Box::new(author), style, Recorded::Value(policy)))
 }
 

@@ -1,5 +1,6 @@
 //! Who writes the programs: the model, or a script in its place.
 
+mod card;
 mod model;
 mod scripted;
 
@@ -8,7 +9,7 @@ use std::ops::ControlFlow;
 use crate::context::{Piece, Prompt};
 use crate::error::Result;
 
-pub use model::ModelAuthor;
+pub use model::{ModelAuthor, ModelAuthorOptions};
 pub use scripted::ScriptedAuthor;
 
 /// What an author tells while it works.

@@ -22,7 +22,7 @@ use mote_script::{Limits, Vm, grammar};
 use mote_trajectory::{EndedBy, SelectionSource};
 
 pub use answer::{Source, readable};
-pub use author::{Author, Decoded, ModelAuthor, Progress, Request, ScriptedAuthor, Written};
+pub use author::{Author, Decoded, ModelAuthor, ModelAuthorOptions, Progress, Request, ScriptedAuthor, Written};
 pub use budget::{Budgets, Exceeded, Spent};
 pub use configuration::Configuration;
 pub use device::this_device;

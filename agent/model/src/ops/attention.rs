@@ -1,14 +1,13 @@
 //! `mote.KvAttention`: norm and rotation of query and key heads, append to the cache, causal attention over it.
 //!
 //! The batch stands behind what the cache holds; the caller has made sure that there is room, and counts the positions once
-//! all layers are done. Keys and values are read back from the cache as f16, so that a token sees the same numbers whether
+//! all layers are done. Keys and values are read back from the cache as they are stored there, so that a token sees the same numbers whether
 //! its predecessors came in the same batch or in an earlier one.
 
 use mote_kernels::{AttentionArgs, attention, rms_norm, rope};
 use tract_core::internal::*;
 
 use super::{RowOp, Workspace};
-use crate::cache::KIND;
 
 #[derive(Debug)]
 pub(crate) struct KvAttention {
@@ -35,6 +34,10 @@ impl RowOp for KvAttention {
         "KvAttention"
     }
 
+    fn begins_layer(&self) -> bool {
+        true
+    }
+
     fn input_width(&self) -> Option<usize> {
         Some((self.heads + 2 * self.kv_heads) * self.head_dim)
     }
@@ -45,10 +48,12 @@ impl RowOp for KvAttention {
 
     fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor> {
         let Workspace { pool, rope_table, cache, queries, .. } = workspace;
-        let (head_dim, tokens, row_bytes) = (self.head_dim, input.shape()[0], KIND.row_bytes(self.head_dim));
+        let (head_dim, tokens) = (self.head_dim, input.shape()[0]);
         let (position, capacity) = (cache.len(), cache.capacity());
+        let (rows_kind, row_bytes) = (cache.kind().rows(), cache.layout().row_bytes);
         ensure!(position + tokens <= capacity, "no room in the kv cache of {capacity}: {}", position + tokens);
-        let layer = cache.layers.get_mut(self.layer).with_context(|| format!("no cache for layer {}", self.layer))?;
+        let layer = cache.layer_mut(self.layer);
+        let (keys, values) = layer.with_context(|| format!("no cache for layer {}", self.layer))?;
         let mut qkv = input.into_tensor();
         let mut output = Tensor::zero::<f32>(&[tokens, self.width()])?;
         queries.clear();
@@ -66,15 +71,15 @@ impl RowOp for KvAttention {
             for (kv_head, (key, value)) in k.chunks_exact_mut(head_dim).zip(v.chunks_exact(head_dim)).enumerate() {
                 self.turn(key, self.k_norm.as_ref(), rope_row)?;
                 let slot = (kv_head * capacity + at) * row_bytes..(kv_head * capacity + at + 1) * row_bytes;
-                KIND.store(key, &mut layer.keys[slot.clone()])?;
-                KIND.store(value, &mut layer.values[slot])?;
+                rows_kind.store(key, &mut keys[slot.clone()])?;
+                rows_kind.store(value, &mut values[slot])?;
             }
         }
         let args = AttentionArgs {
             q: queries,
-            cache: KIND,
-            k_cache: &layer.keys,
-            v_cache: &layer.values,
+            cache: rows_kind,
+            k_cache: keys,
+            v_cache: values,
             position,
             tokens,
             heads: self.heads,

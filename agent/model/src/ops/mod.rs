@@ -15,6 +15,7 @@ use std::sync::Arc;
 use mote_kernels::{Activations, Pool};
 use tract_core::internal::*;
 
+use crate::adapter::Adapter;
 use crate::cache::KvCache;
 
 pub(crate) use attention::KvAttention;
@@ -28,9 +29,12 @@ pub(crate) struct Workspace {
     /// Cosines and sines of every position, `[capacity, head_dim]`.
     pub(crate) rope_table: Arc<[f32]>,
     pub(crate) cache: KvCache,
+    pub(crate) adapter: Option<Adapter>,
     pub(crate) activations: Activations,
     /// Rotated queries of the layer at work.
     pub(crate) queries: Vec<f32>,
+    /// The rows of the output matrix that are wanted, ascending, where it is not all of them.
+    pub(crate) output_rows: Option<Vec<u32>>,
 }
 
 /// An operator that maps rows to rows of f32.
@@ -41,6 +45,10 @@ pub(crate) trait RowOp: Debug + Send + Sync {
     /// Elements of an output row.
     fn width(&self) -> usize;
     fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor>;
+    /// Whether it is the first of its layer: there the work may be broken off.
+    fn begins_layer(&self) -> bool {
+        false
+    }
 }
 
 /// A [`RowOp`] in a tract graph.
@@ -50,6 +58,10 @@ pub(crate) struct MoteOp(Arc<dyn RowOp>);
 impl MoteOp {
     pub(crate) fn new(op: impl RowOp + 'static) -> MoteOp {
         MoteOp(Arc::new(op))
+    }
+
+    pub(crate) fn begins_layer(&self) -> bool {
+        self.0.begins_layer()
     }
 }
 

@@ -3,10 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::fixtures::{BUNDLES, argmax, fixture, model, prefill, prefilled};
-use mote_model::{Completion, Conversation, ErrorKind, GenerateOptions, LoadOptions, Model, Sampling, Stop};
-
-/// One token is multiplied by another kernel than a batch, and their sums round differently; each layer quantizes anew.
-const BATCHING_BOUND: f32 = 0.08;
+use mote_model::{Completion, Conversation, ErrorKind, GenerateOptions, KvKind, LoadOptions, Model, Sampling, Stop};
 
 fn some_ids(n: usize) -> Vec<u32> {
     (0..n as u32).map(|i| 5 + i * 37 % 450).collect()
@@ -20,24 +17,21 @@ fn generate(conversation: &mut Conversation, options: &GenerateOptions) -> Compl
     conversation.generate(options, None, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-fn assert_near(a: &[f32], b: &[f32]) {
-    let largest = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(a.len() == b.len() && largest < BATCHING_BOUND, "logits differ by {largest}");
-}
-
 #[test]
-fn one_batch_many_batches_and_single_tokens_agree() {
+fn logits_do_not_depend_on_batches() {
     for name in BUNDLES {
-        let model = model(name);
-        let ids = some_ids(300);
-        let whole = prefilled(&model, &ids).logits().unwrap().to_vec();
-        let mut pieces = model.conversation().unwrap();
-        ids.chunks(47).for_each(|piece| prefill(&mut pieces, piece).unwrap());
-        assert_near(&whole, pieces.logits().unwrap());
-        let mut singles = model.conversation().unwrap();
-        ids.chunks(1).for_each(|id| prefill(&mut singles, id).unwrap());
-        assert_near(&whole, singles.logits().unwrap());
-        assert_eq!(singles.tokens(), ids);
+        for kv in [KvKind::F16, KvKind::Int8] {
+            let options = LoadOptions { threads: 2, kv: Some(kv), ..LoadOptions::default() };
+            let model = Model::open(&fixture(name), &options).unwrap();
+            let ids = some_ids(400);
+            let whole = prefilled(&model, &ids).logits().unwrap().to_vec();
+            for n_tokens in [1, 2, 3, 7, 16, 47, 130] {
+                let mut pieces = model.conversation().unwrap();
+                ids.chunks(n_tokens).for_each(|piece| prefill(&mut pieces, piece).unwrap());
+                assert_eq!(pieces.logits().unwrap(), whole, "{name} {kv} in pieces of {n_tokens}");
+                assert_eq!(pieces.tokens(), ids);
+            }
+        }
     }
 }
 
@@ -55,7 +49,7 @@ fn a_truncated_conversation_goes_on_like_a_fresh_one() {
         detour.truncate(ids.len());
         assert_eq!(detour.len(), ids.len());
         let logits = detour.logits().unwrap().to_vec();
-        assert_near(&logits, prefilled(&model, &ids).logits().unwrap());
+        assert_eq!(logits, prefilled(&model, &ids).logits().unwrap());
         assert_eq!(argmax(&logits), expected.tokens[0]);
 
         detour.truncate(0);
@@ -80,17 +74,19 @@ fn the_same_seed_gives_the_same_completion() {
 #[test]
 fn threads_do_not_change_the_tokens() {
     let complete = |threads| {
-        let bundle = mote_model::Bundle::open(&fixture("tiny-qwen3")).unwrap();
-        let model = Model::load(bundle, &LoadOptions { threads, context: 128 }).unwrap();
-        generate(&mut prefilled(&model, &some_ids(50)), &greedy(40)).tokens
+        let options = LoadOptions { threads, ..LoadOptions::default() };
+        let model = Model::open(&fixture("tiny-qwen3"), &options).unwrap();
+        let mut conversation = prefilled(&model, &some_ids(400));
+        (generate(&mut conversation, &greedy(40)).tokens, conversation.logits().unwrap().to_vec())
     };
     assert_eq!(complete(1), complete(2));
+    assert_eq!(complete(1), complete(3));
 }
 
 #[test]
 fn the_window_is_full_at_its_last_token() {
     let bundle = mote_model::Bundle::open(&fixture("tiny-llama")).unwrap();
-    let model = Model::load(bundle, &LoadOptions { threads: 1, context: 48 }).unwrap();
+    let model = Model::load(bundle, &LoadOptions { threads: 1, context: 48, ..LoadOptions::default() }).unwrap();
     let mut conversation = prefilled(&model, &some_ids(40));
     let error = prefill(&mut conversation, &some_ids(9)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ContextFull { limit: 48, used: 49 });
@@ -178,6 +174,28 @@ fn what_makes_no_sense_is_refused() {
         );
     }
     let bundle = mote_model::Bundle::open(&fixture("tiny-llama")).unwrap();
-    let error = Model::load(bundle, &LoadOptions { threads: 1, context: 513 }).unwrap_err();
+    let error = Model::load(bundle, &LoadOptions { threads: 1, context: 513, ..LoadOptions::default() }).unwrap_err();
     assert_eq!(error.message(), "the context is longer than the model's 512 tokens: 513");
+}
+
+#[test]
+fn a_budget_is_checked_before_loading_and_says_what_fits() {
+    let open = |context, memory_budget| {
+        Model::open(&fixture("tiny-llama"), &LoadOptions { threads: 1, context, memory_budget, ..LoadOptions::default() })
+    };
+    let needed = open(512, None).unwrap().memory().total();
+    assert_eq!(open(512, Some(needed)).unwrap().memory().kv_kind, KvKind::F16);
+    let error = open(512, Some(needed - 1)).map(|model| model.memory().kv_kind);
+    assert_eq!(error, Ok(KvKind::Int8));
+    let error = open(512, Some(1 << 20)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::MemoryBudget { limit: 1 << 20, used: needed });
+    assert!(error.message().starts_with("the model does not fit the memory budget of 1 MiB: weights 1 MiB + f16 kv"));
+    assert!(error.next_step().unwrap().starts_with("nothing of it fits: give at least "), "{error}");
+    let mut manifest = mote_model::Manifest::read(&fixture("tiny-llama")).unwrap();
+    manifest.context_length = 8192;
+    let budget = manifest.memory_need(4000, KvKind::F16).total();
+    let options = LoadOptions { kv: Some(KvKind::F16), memory_budget: Some(budget), ..LoadOptions::default() };
+    let error = options.memory_need(&manifest).unwrap_err();
+    let hint = error.next_step().unwrap();
+    assert!(hint.starts_with("this fits: --context 3840 --kv f16, or --context "), "{hint}");
 }

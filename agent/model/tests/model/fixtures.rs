@@ -20,7 +20,7 @@ pub(crate) fn model(name: &str) -> Model {
 }
 
 pub(crate) fn load(dir: &Path) -> Result<Model, Error> {
-    Model::load(Bundle::open(dir)?, &LoadOptions { threads: 2, context: 0 })
+    Model::load(Bundle::open(dir)?, &LoadOptions { threads: 2, ..LoadOptions::default() })
 }
 
 pub(crate) fn prefilled(model: &Model, ids: &[u32]) -> Conversation {

@@ -369,6 +369,18 @@ fn a_tokenizer_that_does_not_belong_is_refused() {
 }
 
 #[test]
+fn a_scale_that_is_not_finite_is_found_by_verifying() {
+    for (name, bad) in [("tiny-llama", [0x00, 0x7e]), ("tiny-qwen3", [0x00, 0x7c])] {
+        let mut files = Files::read(name);
+        files.file("weights.bin")[4096 + 6..4096 + 8].copy_from_slice(&bad);
+        let dir = files.sealed().write();
+        let error = Bundle::open(dir.path()).unwrap().verify(&mut |_, _| ControlFlow::Continue(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert_eq!(error.message(), "weights.bin: embed: a scale is not finite in group: 0");
+    }
+}
+
+#[test]
 fn logits_that_are_not_finite_end_the_completion() {
     let mut files = Files::read("tiny-llama");
     let weights = files.file("weights.bin");
@@ -470,7 +482,7 @@ proptest! {
 fn every_truncation_of_the_weights_is_refused_when_the_manifest_agrees() {
     let original = Files::read("tiny-llama");
     let bytes = original.0["weights.bin"].len();
-    for keep in (0..bytes).step_by(997).chain([4095, 4096, 4097, bytes - 1]) {
+    for keep in (0..bytes).step_by(997).chain(0..64).chain(4090..4100).chain((bytes - 1000..bytes).step_by(3)) {
         let mut files = original.clone();
         files.file("weights.bin").truncate(keep);
         let dir = files.sealed().write();

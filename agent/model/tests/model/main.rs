@@ -3,7 +3,12 @@
 
 mod fixtures;
 
+mod adapter;
 mod conversation;
+mod fuzz;
 mod grammar;
 mod hostile;
+mod lost_file;
 mod parity;
+mod speculation;
+mod state;

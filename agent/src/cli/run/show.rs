@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
+use mote_model::MemoryNeed;
+
 use super::done;
 use crate::cli::Out;
 use crate::error::Result;
@@ -37,9 +39,9 @@ impl Show {
         }
     }
 
-    pub(super) fn loading(&self, name: &str) {
+    pub(super) fn loading(&self, name: &str, memory: &MemoryNeed) {
         if !self.out.json() && self.out.interactive() {
-            self.out.message(&format!("model: {name}"));
+            self.out.message(&format!("model: {name}, at most {} MiB of memory", memory.total() >> 20));
         }
     }
 

@@ -1,33 +1,68 @@
 //! The local model as author: keeps one conversation whose KV cache follows the prompt.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Instant;
 
-use mote_model::{Conversation, GenerateOptions, Grammar, Model, Sampling, Stop};
+use mote_model::{Adapter, Conversation, GenerateOptions, Grammar, Model, Sampling, Speculate, Stop};
 
+use super::card::CardFile;
 use super::{Author, Decoded, Progress, Request, Written};
-use crate::context::{Piece, Style};
+use crate::context::{FragmentKind, Piece, Prompt, Style};
 use crate::error::{Error, ErrorKind, Result};
+
+/// How a model writes.
+#[derive(Clone, Debug, Default)]
+pub struct ModelAuthorOptions {
+    /// How tokens are drawn.
+    pub sampling: Sampling,
+    /// Whether all output rows are computed, for recording.
+    pub full_recording: bool,
+    /// Whether drafts are evaluated along.
+    pub speculate: Speculate,
+    /// Changes what the model says.
+    pub adapter: Option<Adapter>,
+    /// Folder in which the KV cache of the card is kept between runs.
+    pub snapshots: Option<PathBuf>,
+}
 
 /// Writes programs with the model of a bundle.
 pub struct ModelAuthor {
     model: Model,
     conversation: Conversation,
-    sampling: Sampling,
+    options: ModelAuthorOptions,
     stop_texts: Vec<String>,
-    full_recording: bool,
     grammar: Option<(String, Grammar)>,
 }
 
 impl ModelAuthor {
-    /// Opens a conversation; `full_recording` computes all output rows.
-    pub fn new(model: Model, style: Style, sampling: Sampling, full_recording: bool) -> Result<ModelAuthor> {
-        let conversation = model.conversation()?;
+    /// Opens a conversation.
+    pub fn new(model: Model, style: Style, options: ModelAuthorOptions) -> Result<ModelAuthor> {
+        let mut conversation = model.conversation()?;
+        conversation.set_adapter(options.adapter.as_ref())?;
         let stop_texts = match style {
             Style::Completion => vec!["\n\n".to_owned()],
             Style::Chat(_) => Vec::new(),
         };
-        Ok(ModelAuthor { model, conversation, sampling, stop_texts, full_recording, grammar: None })
+        Ok(ModelAuthor { model, conversation, options, stop_texts, grammar: None })
+    }
+
+    /// Fills an empty conversation with the card; gives how many tokens of it came from its file.
+    fn begin(&mut self, prompt: &Prompt, progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>) -> Result<usize> {
+        let card = prompt.fragments().first().filter(|fragment| fragment.kind == FragmentKind::Card);
+        let (Some(card), Some(folder)) = (card.and_then(|card| card.ids.as_ref()), &self.options.snapshots) else {
+            return Ok(0);
+        };
+        let adapter = self.options.adapter.as_ref();
+        let file = CardFile::new(folder, &self.model, adapter, card);
+        if let Some(conversation) = file.restore(&self.model, adapter, card) {
+            self.conversation = conversation;
+            return Ok(card.len());
+        }
+        let started = Instant::now();
+        self.conversation.prefill(card, progress)?;
+        file.keep(&mut self.conversation, started.elapsed());
+        Ok(0)
     }
 
     /// The compiled grammar of the last program, if it is the same.
@@ -74,12 +109,18 @@ impl Author for ModelAuthor {
             .ids()
             .ok_or_else(|| Error::new(ErrorKind::Failed, "a fragment of the prompt has no token ids"))?;
         let kept = self.kept_grammar(request.grammar);
-        let (n_cached, mark) = self.rewind(&ids);
         let started = Instant::now();
+        let total = ids.len();
+        let n_restored = match self.conversation.is_empty() {
+            true => Some(self.begin(request.prompt, &mut |done, _| progress(Progress::Prefill(done, total)))?),
+            false => None,
+        };
+        let (n_held, mark) = self.rewind(&ids);
+        let n_cached = n_restored.unwrap_or(n_held);
         let tokenizer = self.model.tokenizer().clone();
         let grammar = std::thread::scope(|scope| {
             let compiling = kept.is_none().then(|| scope.spawn(|| Grammar::compile(&tokenizer, request.grammar)));
-            self.conversation.prefill(&ids[n_cached..], &mut |done, total| progress(Progress::Prefill(done, total)))?;
+            self.conversation.prefill(&ids[n_held..], &mut |done, total| progress(Progress::Prefill(done, total)))?;
             match (kept, compiling) {
                 (Some(grammar), _) => Ok(grammar),
                 (None, Some(compiling)) => compiling
@@ -93,9 +134,10 @@ impl Author for ModelAuthor {
         let prefill_ms = millis(started);
         let options = GenerateOptions {
             max_tokens: request.max_tokens,
-            sampling: self.sampling,
+            sampling: self.options.sampling,
             stop_texts: self.stop_texts.clone(),
-            logprobs: self.full_recording,
+            logprobs: self.options.full_recording,
+            speculate: self.options.speculate,
             ..GenerateOptions::default()
         };
         let started = Instant::now();

@@ -1,0 +1,8 @@
+//! The fuzz target `adapter`; what it does is in `targets`.
+#![no_main]
+
+#[path = "../targets.rs"]
+#[expect(dead_code, reason = "each target uses one of these")]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::adapter(bytes));
