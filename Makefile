@@ -20,7 +20,7 @@ CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity eval eval-parity anchor bench bench-script lint deny clean
+.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity quality eval eval-parity anchor bench bench-script lint deny clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,12 @@ fuzz: $(CACHE)/cargo/bin/cargo-fuzz ## fuzz the action language and what the mod
 parity: model $(VENV)/stamp ## compare the real model with an independent forward pass
 	PYTHONPATH=model-export $(VENV)/bin/python -m mote_export.parity --mote "$(MOTE)"
 
+LLAMA_VENV := $(CACHE)/llama-venv
+
+quality: $(VENV)/stamp $(if $(LLAMA_PYTHON),,$(LLAMA_VENV)/stamp) ## compare our quantizer with llama.cpp's (builds that first)
+	@OPENBLAS_NUM_THREADS=2 PYTHONPATH=model-export $(VENV)/bin/python -m mote_export.quality --cache "$(MOTE_HOME)/cache" \
+		--llama-python "$(or $(LLAMA_PYTHON),$(LLAMA_VENV)/bin/python)"
+
 eval: model ## measure how well tools are found, on the toolspaces in data/
 	@$(MOTE) eval retrieval data/toolspaces
 
@@ -109,6 +115,12 @@ $(VENV)/stamp: model-export/requirements.lock
 	@echo "making a Python environment in $(VENV)"
 	@$(PYTHON) -m venv "$(VENV)"
 	@$(VENV)/$(PIP) --require-hashes --requirement model-export/requirements.lock
+	@touch $@
+
+$(LLAMA_VENV)/stamp: model-export/quality/requirements.txt
+	@echo "building llama.cpp into $(LLAMA_VENV), some minutes"
+	@$(PYTHON) -m venv "$(LLAMA_VENV)"
+	@$(LLAMA_VENV)/$(PIP) --requirement model-export/quality/requirements.txt
 	@touch $@
 
 $(MCP_VENV)/stamp: tests/mcp-requirements.txt

@@ -7,24 +7,34 @@ import shutil
 import struct
 import tempfile
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from .architecture import GROUP, Architecture
+from .calibrate import Calibration
 from .checkpoint import Checkpoint
 from .errors import ExportError, bad_input, unsupported
 from .graph import build
 from .matrix import Matrix, blocks, common_kind, packed_bytes
 from .progress import Progress
-from .quantize import pack
+from .quantize import Block, pack
 
 FORMAT_VERSION = 1
 PAGE = 4096
 MAGIC = b"MOTEWTS\0"
 HASH_CHUNK_BYTES = 1 << 22
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What matrices without a native kind become, those of the layers, and embedding and output; None leaves it to them."""
+
+    layers: str | None = None
+    embedding: str | None = None
 
 
 class WeightsFile:
@@ -41,12 +51,12 @@ class WeightsFile:
         self.file.write(values.astype("<f4").tobytes())
         self._entry(name, "f32", 1, len(values), 0, offset)
 
-    def matrix(self, name: str, parts: list[Matrix], kind: str, progress: Progress) -> None:
-        """Appends the parts below one another as one packed matrix."""
+    def matrix(self, name: str, parts: list[Matrix], kind: str, found: Iterator[Block], progress: Progress) -> None:
+        """Appends the parts below one another as one packed matrix, whose blocks are `found`."""
         offset = self._align()
         rows, cols = sum(part.rows for part in parts), parts[0].cols
         try:
-            for block in blocks(parts, kind):
+            for block in found:
                 self.file.write(pack(block))
                 progress.advance(block.values.size, name)
         except ExportError as cause:
@@ -83,17 +93,20 @@ def check_output(out: Path, replace: bool) -> None:
         raise ExportError("output", f"not a bundle, so it is not replaced: {out}", "choose another --out")
 
 
-def write_bundle(checkpoint: Checkpoint, out: Path, layers: str, prompt_style: str, replace: bool) -> dict[str, object]:
+def write_bundle(
+    checkpoint: Checkpoint, out: Path, kinds: Kinds, prompt_style: str, replace: bool, calibration_text: str | None = None
+) -> dict[str, object]:
     """Writes the bundle to `out` and returns its manifest; `out` appears whole or not at all.
 
-    `layers` is the kind for layer matrices that must be requantized; embedding and output take q8 then.
+    `kinds` says what matrices become that must be requantized; with a `calibration_text` they are fitted to what the
+    model multiplies them by when it reads that text.
     """
     check_output(out, replace)
     temporary: Path | None = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        manifest = _write_files(checkpoint, temporary, layers, prompt_style)
+        manifest = _write_files(checkpoint, temporary, kinds, prompt_style, calibration_text)
         temporary.chmod(0o755)
         if out.exists():
             old = temporary.with_name(temporary.name + ".old")
@@ -115,7 +128,9 @@ def write_bundle(checkpoint: Checkpoint, out: Path, layers: str, prompt_style: s
     return manifest
 
 
-def _write_files(checkpoint: Checkpoint, folder: Path, layers: str, prompt_style: str) -> dict[str, object]:
+def _write_files(
+    checkpoint: Checkpoint, folder: Path, kinds: Kinds, prompt_style: str, calibration_text: str | None
+) -> dict[str, object]:
     arch = checkpoint.architecture
     if checkpoint.tokenizer.get_vocab_size() > arch.vocab:
         raise unsupported(
@@ -124,18 +139,20 @@ def _write_files(checkpoint: Checkpoint, folder: Path, layers: str, prompt_style
         )
     special = checkpoint.special
     outside = [
-        token for token in (special.bos, special.eos, special.pad, *special.ends) if token is not None and token >= arch.vocab
+        token for token in (special.bos, special.eos, special.pad, *special.ends) if token is not None and not 0 <= token < arch.vocab
     ]
     if outside:
         raise bad_input(
             f"a special token is outside the vocabulary: {outside[0]}", "tokenizer and weights don't belong together"
         )
-    plan = _plan(checkpoint, layers)
+    plan = _plan(checkpoint, kinds)
+    calibration = None if calibration_text is None else Calibration(checkpoint, plan, calibration_text)
     progress = Progress("packing", sum(part.rows * part.cols for _, parts, _ in plan for part in parts))
     with open(folder / "weights.bin", "wb") as file:
         weights = WeightsFile(file)
         for name, parts, kind in plan:
-            weights.matrix(name, parts, kind, progress)
+            found = blocks(parts, kind) if calibration is None else calibration.blocks(name, parts, kind)
+            weights.matrix(name, parts, kind, found, progress)
         if arch.qk_norm:
             for layer in range(arch.layers):
                 for name in (f"l{layer}.q_norm", f"l{layer}.k_norm"):
@@ -148,12 +165,12 @@ def _write_files(checkpoint: Checkpoint, folder: Path, layers: str, prompt_style
     norms = {name: checkpoint.vector(name) for name in _norm_names(arch)}
     (folder / "model.onnx").write_bytes(build(arch, norms).SerializeToString(deterministic=True))
     (folder / "tokenizer.json").write_text(checkpoint.tokenizer.to_str(pretty=False), encoding="utf-8")
-    manifest = _manifest(checkpoint, folder, plan, prompt_style)
+    manifest = _manifest(checkpoint, folder, plan, prompt_style, calibration_text is not None)
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return manifest
 
 
-def _plan(checkpoint: Checkpoint, layers: str) -> list[tuple[str, list[Matrix], str]]:
+def _plan(checkpoint: Checkpoint, kinds: Kinds) -> list[tuple[str, list[Matrix], str]]:
     arch = checkpoint.architecture
     fused = {"qkv": ("q", "k", "v"), "o": ("o",), "gate_up": ("gate", "up"), "down": ("down",)}
     parts_of = {"embed": ["embed"]}
@@ -164,8 +181,12 @@ def _plan(checkpoint: Checkpoint, layers: str) -> list[tuple[str, list[Matrix], 
     plan = []
     for name, part_names in parts_of.items():
         parts = [checkpoint.matrix(part) for part in part_names]
-        plan.append((name, parts, common_kind(parts, layers if "." in name else "q8")))
+        plan.append((name, parts, _kind(name, parts, kinds)))
     return plan
+
+
+def _kind(name: str, parts: list[Matrix], kinds: Kinds) -> str:
+    return common_kind(parts, kinds.layers, "q4m") if "." in name else common_kind(parts, kinds.embedding, "q8")
 
 
 def _norm_names(arch: Architecture) -> list[str]:
@@ -173,7 +194,7 @@ def _norm_names(arch: Architecture) -> list[str]:
 
 
 def _manifest(
-    checkpoint: Checkpoint, folder: Path, plan: list[tuple[str, list[Matrix], str]], prompt_style: str
+    checkpoint: Checkpoint, folder: Path, plan: list[tuple[str, list[Matrix], str]], prompt_style: str, calibrated: bool
 ) -> dict[str, object]:
     layer_kinds = Counter(kind for name, _, kind in plan if "." in name)
     requantized = sorted({f"{part.stored} to {kind}" for _, parts, kind in plan for part in parts if part.native != kind})
@@ -183,7 +204,8 @@ def _manifest(
         "format_version": FORMAT_VERSION,
         "name": checkpoint.name,
         "license": checkpoint.license,
-        "source": checkpoint.source + (f"; requantized: {', '.join(requantized)}" if requantized else ""),
+        "source": checkpoint.source + (f"; requantized: {', '.join(requantized)}" if requantized else "")
+        + ("; calibrated" if calibrated else ""),
         "architecture": asdict(checkpoint.architecture),
         "context_length": checkpoint.context_length,
         "quantization": f"{layer_kinds.most_common(1)[0][0]}{GROUP}",

@@ -1,4 +1,8 @@
-"""GGUF files as checkpoints. Q4_0, Q4_1 and Q8_0 are kept bit by bit; every other type is dequantized when read."""
+"""GGUF files as checkpoints.
+
+Q4_0, Q4_1 and Q8_0 are kept bit by bit, Q4_K but for the rounding of its scales to f16; every other type is
+dequantized when read, and those finer than four bits ask for eight.
+"""
 
 import math
 import struct
@@ -29,11 +33,12 @@ FIELDS = {
 }
 GLOBALS = {"embed": "token_embd", "output": "output", "final_norm": "output_norm"}
 
-NATIVE = {
-    gguf.GGMLQuantizationType.Q4_0: "q4",
-    gguf.GGMLQuantizationType.Q4_1: "q4m",
-    gguf.GGMLQuantizationType.Q8_0: "q8",
-}
+Type = gguf.GGMLQuantizationType
+
+NATIVE = {Type.Q4_0: "q4", Type.Q4_1: "q4m", Type.Q4_K: "q4m", Type.Q8_0: "q8"}
+
+FINER = (Type.Q5_0, Type.Q5_1, Type.Q5_K, Type.Q6_K)
+"""Types whose maker gave them more than four bits on purpose; q8 holds them almost without loss."""
 
 REFUSED_KEYS = (
     "expert_count",
@@ -112,8 +117,8 @@ def open_gguf(path: Path, tokenizer_file: Path | None = None) -> Checkpoint:
     tokenizer = from_gguf(meta) if tokenizer_file is None else from_file(tokenizer_file)
 
     expected = shapes(arch)
-    by_name = {name: _tensor_name(name) for name in expected}
-    check_names({name for name, stored in by_name.items() if stored in tensors}, set(expected), _tensor_name)
+    by_name = {name: tensor_name(name) for name in expected}
+    check_names({name for name, stored in by_name.items() if stored in tensors}, set(expected), tensor_name)
     unplaced = sorted(set(tensors) - set(by_name.values()))
     if unplaced:
         raise unsupported(
@@ -201,7 +206,8 @@ def _shortest(value: float) -> float:
     return float(str(np.float32(value))) if math.isfinite(value) else value
 
 
-def _tensor_name(name: str) -> str:
+def tensor_name(name: str) -> str:
+    """The name that a weight has in this form of checkpoint."""
     layer, _, part = name.rpartition(".")
     stored = f"blk.{layer[1:]}.{FIELDS[part]}" if layer else GLOBALS[part]
     return f"{stored}.weight"
@@ -211,21 +217,23 @@ def _matrix(tensor: gguf.ReaderTensor) -> Matrix:
     cols, rows = (int(n) for n in tensor.shape)
     kind = tensor.tensor_type
     native = NATIVE.get(kind)
+    to_block = _k_block if kind == Type.Q4_K else lambda stored: _block(native, stored)
     data = tensor.data.reshape(rows, -1)
 
     def read(wanted: np.ndarray) -> Block | np.ndarray:
         stored = np.ascontiguousarray(data[wanted])
         if native is not None:
-            return _block(native, stored)
+            return to_block(stored)
         try:
-            return gguf.dequantize(stored, kind).astype(np.float32).reshape(len(wanted), cols)
+            with np.errstate(invalid="ignore", over="ignore"):
+                return gguf.dequantize(stored, kind).astype(np.float32).reshape(len(wanted), cols)
         except NotImplementedError as cause:
             raise unsupported(
                 f"tensor {tensor.name} has a type that cannot be read: {kind.name}",
-                "choose a file in Q4_0, Q4_1, Q8_0, F16 or BF16",
+                "choose a file in Q4_0, Q4_1, Q4_K_M, Q8_0, F16 or BF16",
             ) from cause
 
-    return Matrix(rows, cols, kind.name, native, read)
+    return Matrix(rows, cols, kind.name, native, read, "q8" if kind in FINER else None)
 
 
 def _block(kind: str, stored: np.ndarray) -> Block:
@@ -248,3 +256,23 @@ def _block(kind: str, stored: np.ndarray) -> Block:
         values = np.concatenate([packed & 15, packed >> 4], axis=2)
     mins = scales[..., 1] if kind == "q4m" else None
     return Block(kind, values, scales[..., 0], mins)
+
+
+def _k_block(stored: np.ndarray) -> Block:
+    """GGUF's Q4_K: 256 weights share f16 factors of eight 6-bit scales and eight 6-bit minimums, each for 32 weights."""
+    blocks = stored.view(np.uint8).reshape(len(stored), -1, 144)
+    factors = np.ascontiguousarray(blocks[..., :4]).view("<f2").astype(np.float32)
+    packed = blocks[..., 4:16].reshape(*blocks.shape[:2], 3, 4)
+    low, high, rest = packed[..., 0, :], packed[..., 1, :], packed[..., 2, :]
+    scales = np.concatenate([low & 63, (rest & 15) | (low >> 6 << 4)], axis=2)
+    mins = np.concatenate([high & 63, (rest >> 4) | (high >> 6 << 4)], axis=2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        halves = [
+            (sign * factors[..., part, None] * integers).astype(np.float16).reshape(len(stored), -1)
+            for part, sign, integers in ((0, np.float32(1), scales), (1, np.float32(-1), mins))
+        ]
+    if not all(np.isfinite(half).all() for half in halves):
+        raise bad_input("a scale is not a finite number, or beyond the range of f16", "the file is damaged; fetch it again")
+    nibbles = blocks[..., 16:].reshape(*blocks.shape[:2], 4, 1, GROUP)
+    values = np.concatenate([nibbles & 15, nibbles >> 4], axis=3)
+    return Block("q4m", values.reshape(len(stored), -1, GROUP), *halves)

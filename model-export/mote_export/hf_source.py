@@ -53,8 +53,8 @@ def open_folder(folder: Path, tokenizer_file: Path | None = None) -> Checkpoint:
         located.pop("lm_head.weight", None)
 
     expected = shapes(arch)
-    by_name = {name: _tensor_name(name) for name in expected}
-    check_names({name for name, stored in by_name.items() if stored in located}, set(expected), _tensor_name)
+    by_name = {name: tensor_name(name) for name in expected}
+    check_names({name for name, stored in by_name.items() if stored in located}, set(expected), tensor_name)
     unplaced = sorted(name for name in set(located) - set(by_name.values()) if not name.endswith("rotary_emb.inv_freq"))
     if unplaced:
         raise unsupported(
@@ -243,7 +243,8 @@ def _license(folder: Path) -> str:
     return "unknown"
 
 
-def _tensor_name(name: str) -> str:
+def tensor_name(name: str) -> str:
+    """The name that a weight has in this form of checkpoint."""
     layer, _, part = name.rpartition(".")
     stored = f"model.layers.{layer[1:]}.{PARTS[part]}" if layer else GLOBALS[part]
     return f"{stored}.weight"

@@ -1,7 +1,7 @@
 """Matrices that stay on disk: rows are read, as blocks of one kind, only when the writer asks for them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from .quantize import PANEL, Block, convert, quantize
 CHUNK_WEIGHTS = 1 << 22
 """Weights unpacked at one time; about 150 MB at the peak of a search."""
 
+Quantizer = Callable[[np.ndarray, str], Block]
+"""From f32 [rows, cols] to a block of a kind."""
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -18,6 +21,7 @@ class Matrix:
 
     `native` is the kind that holds it without loss, or None if it must be requantized; `stored` names its type in the
     checkpoint. `read(rows)` gives those rows as a block of kind `native`, or as f32 [rows, cols] if that is None.
+    `wanted` is the kind that a requantized matrix should have where nobody says otherwise.
     """
 
     rows: int
@@ -25,15 +29,16 @@ class Matrix:
     stored: str
     native: str | None
     read: Callable[[np.ndarray], Block | np.ndarray]
+    wanted: str | None = None
 
     def permuted(self, order: np.ndarray) -> "Matrix":
         """The same matrix with row `i` taken from row `order[i]`."""
-        return Matrix(self.rows, self.cols, self.stored, self.native, lambda rows: self.read(order[rows]))
+        return replace(self, read=lambda rows: self.read(order[rows]))
 
-    def block(self, rows: np.ndarray, kind: str) -> Block:
-        """`rows` as a block of `kind`."""
+    def block(self, rows: np.ndarray, kind: str, quantizer: Quantizer = quantize) -> Block:
+        """`rows` as a block of `kind`; `quantizer` makes it from f32."""
         found = self.read(rows)
-        return convert(found, kind) if isinstance(found, Block) else quantize(found, kind)
+        return convert(found, kind) if isinstance(found, Block) else quantizer(found, kind)
 
     def f32(self, rows: np.ndarray) -> np.ndarray:
         """`rows` as f32 [rows, cols]."""
@@ -47,15 +52,15 @@ def half_rotation_order(heads: int, head_dim: int) -> np.ndarray:
     return (np.arange(heads)[:, None] * head_dim + pairs).reshape(-1)
 
 
-def common_kind(parts: list[Matrix], fallback: str) -> str:
-    """The smallest kind that holds every part without loss; parts without a native kind take `fallback`."""
-    kinds = {part.native or fallback for part in parts}
+def common_kind(parts: list[Matrix], chosen: str | None, default: str) -> str:
+    """The smallest kind that holds every part; those without a native kind take `chosen`, or what they want, or `default`."""
+    kinds = {part.native or chosen or part.wanted or default for part in parts}
     if len(kinds) == 1:
         return kinds.pop()
     return "q8" if "q8" in kinds else "q4m"
 
 
-def blocks(parts: list[Matrix], kind: str) -> Iterator[Block]:
+def blocks(parts: list[Matrix], kind: str, quantizer: Quantizer = quantize) -> Iterator[Block]:
     """The parts below one another as blocks of whole panels, in order."""
     cols = parts[0].cols
     step = max(PANEL, CHUNK_WEIGHTS // cols // PANEL * PANEL)
@@ -63,7 +68,7 @@ def blocks(parts: list[Matrix], kind: str) -> Iterator[Block]:
     for first in range(0, int(starts[-1]), step):
         last = min(first + step, int(starts[-1]))
         found = [
-            part.block(np.arange(max(first, start), min(last, start + part.rows)) - start, kind)
+            part.block(np.arange(max(first, start), min(last, start + part.rows)) - start, kind, quantizer)
             for part, start in zip(parts, starts)
             if start < last and start + part.rows > first
         ]

@@ -1,23 +1,24 @@
-"""Quantized blocks: from f32 by a small search, from one kind to another without loss, and packed into panels.
+"""Quantized blocks: from f32 by a search, from one kind to another without loss, and packed into panels.
 
-A block holds whole rows, unpacked: one integer a weight, f16 scales (and minimums for q4m) a group. Everything here is
-elementwise or summed in f64, so the same input gives the same bytes on every machine.
+A block holds whole rows, unpacked: one integer a weight, f16 scales (and minimums for q4m) a group. The same input gives
+the same bytes on every machine.
 """
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from .architecture import GROUP
 from .errors import bad_input, unsupported
+from .search import F16_MAX, fit, nearest
 
 PANEL = 8
 """Rows interleaved in one panel."""
 
-SHRINKS = np.linspace(1.0, 0.7, 7)
-"""Fractions of a group's range tried as the range of its scale."""
-
-F16_MAX = 65504.0
+TILE_GROUPS = 2048
+"""Groups searched at one time; their arrays stay in the cache of a core."""
 
 
 @dataclass(frozen=True)
@@ -42,27 +43,32 @@ class Block:
         return values.reshape(len(values), -1)
 
 
-def quantize(weights: np.ndarray, kind: str) -> Block:
-    """The block of `kind` nearest to f32 `weights` [rows, cols] among the ranges tried."""
+def quantize(weights: np.ndarray, kind: str, importance: np.ndarray | None = None) -> Block:
+    """The block of `kind` nearest to f32 `weights` [rows, cols]; `importance` [cols] weighs the squared errors."""
+    check(weights)
+    rows, cols = weights.shape
+    groups = cols // GROUP
+    x = weights.astype(np.float32, copy=False).reshape(rows, groups, GROUP)
+    weight = None if importance is None else importance.astype(np.float32).reshape(groups, GROUP).T
+    step = max(1, TILE_GROUPS // groups)
+    tiles = [x[first : first + step] for first in range(0, rows, step)]
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, len(tiles) or 1)) as threads:
+        found = list(threads.map(lambda tile: _quantize_tile(tile, kind, weight), tiles))
+    values, scales, mins = zip(*found) if found else ([x.astype(np.uint8)], [x[..., 0].astype(np.float16)], [None])
+    return Block(kind, np.concatenate(values), np.concatenate(scales), None if mins[0] is None else np.concatenate(mins))
+
+
+def check(weights: np.ndarray) -> None:
+    """Refuses weights that no block can hold."""
     if not np.isfinite(weights).all():
         raise bad_input("a weight is not a finite number", "the checkpoint is damaged; fetch it again")
     if np.abs(weights).max(initial=0.0) > F16_MAX:
         raise unsupported(f"a weight is beyond the range of f16 scales: {np.abs(weights).max()}", "choose another checkpoint")
-    x = weights.astype(np.float32).reshape(len(weights), -1, GROUP)
-    if kind == "q8":
-        return _quantize_q8(x)
-    fit = _fit_q4 if kind == "q4" else _fit_q4m
-    best: tuple[np.ndarray, ...] | None = None
-    for shrink in SHRINKS:
-        error, *found = fit(x, np.float32(shrink))
-        if best is None:
-            best = (error, *found)
-            continue
-        better = error < best[0]
-        for kept, new in zip(best, (error, *found)):
-            kept[better] = new[better]
-    _, values, scales, *mins = best
-    return Block(kind, values, scales, *mins)
+
+
+def stored(kind: str, values: np.ndarray) -> np.ndarray:
+    """Integers as `search.nearest` gives them, as a block keeps them."""
+    return values.astype(np.int8) if kind == "q8" else (values + 8 if kind == "q4" else values).astype(np.uint8)
 
 
 def convert(block: Block, kind: str) -> Block:
@@ -106,47 +112,13 @@ def _per_panel(scales: np.ndarray, n_panels: int) -> np.ndarray:
     return np.ascontiguousarray(by_group.astype("<f2")).view(np.uint8)
 
 
-def _inverse(scales: np.ndarray) -> np.ndarray:
-    return np.divide(1.0, scales, out=np.zeros_like(scales), where=scales != 0)
-
-
-def _quantize_q8(x: np.ndarray) -> Block:
-    scales = (np.abs(x).max(axis=2) / 127).astype(np.float16)
-    values = np.rint(x * _inverse(scales.astype(np.float32))[..., None]).clip(-127, 127)
-    return Block("q8", values.astype(np.int8), scales)
-
-
-def _fit_q4(x: np.ndarray, shrink: np.float32) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    peak = np.take_along_axis(x, np.abs(x).argmax(axis=2)[..., None], axis=2)[..., 0]
-    scales = peak * (shrink / np.float32(-8))
-    for _ in range(2):
-        values = (np.rint(x * _inverse(scales)[..., None]) + 8).clip(0, 15) - 8
-        norm = np.square(values).sum(axis=2, dtype=np.float64)
-        cross = (values * x).sum(axis=2, dtype=np.float64)
-        fitted = np.divide(cross, norm, out=np.zeros_like(cross), where=norm != 0)
-        scales = fitted.astype(np.float16).astype(np.float32)
-    values = (np.rint(x * _inverse(scales)[..., None]) + 8).clip(0, 15)
-    error = np.square((values - 8) * scales[..., None] - x).sum(axis=2, dtype=np.float64)
-    return error, values.astype(np.uint8), scales.astype(np.float16)
-
-
-def _fit_q4m(x: np.ndarray, shrink: np.float32) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    low, high = x.min(axis=2), x.max(axis=2)
-    scales = (high - low) * (shrink / np.float32(15))
-    mins = low + (high - low) * ((1 - shrink) / 2)
-    for _ in range(2):
-        values = _nibbles(x, scales, mins)
-        sum_v = values.sum(axis=2, dtype=np.float64)
-        sum_x = x.sum(axis=2, dtype=np.float64)
-        spread = GROUP * np.square(values).sum(axis=2, dtype=np.float64) - sum_v * sum_v
-        cross = GROUP * (values * x).sum(axis=2, dtype=np.float64) - sum_v * sum_x
-        slope = np.divide(cross, spread, out=np.zeros_like(cross), where=spread != 0)
-        scales = slope.astype(np.float16).astype(np.float32)
-        mins = ((sum_x - scales * sum_v) / GROUP).astype(np.float16).astype(np.float32)
-    values = _nibbles(x, scales, mins)
-    error = np.square(values * scales[..., None] + mins[..., None] - x).sum(axis=2, dtype=np.float64)
-    return error, values.astype(np.uint8), scales.astype(np.float16), mins.astype(np.float16)
-
-
-def _nibbles(x: np.ndarray, scales: np.ndarray, mins: np.ndarray) -> np.ndarray:
-    return np.rint((x - mins[..., None]) * _inverse(scales)[..., None]).clip(0, 15)
+def _quantize_tile(
+    tile: np.ndarray, kind: str, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    rows, groups, _ = tile.shape
+    x = np.ascontiguousarray(tile.reshape(rows * groups, GROUP).T)
+    by_group = np.ones((1, 1), np.float32) if weight is None else np.tile(weight, rows)
+    scales, mins = fit(kind, x, by_group)
+    values = stored(kind, nearest(kind, x, scales, mins))
+    halves = [None if part is None else part.astype(np.float16).reshape(rows, groups) for part in (scales, mins)]
+    return np.ascontiguousarray(values.T).reshape(rows, groups, GROUP), *halves

@@ -186,14 +186,19 @@ class Model:
             k, v = np.concatenate([before_k, k]), np.concatenate([before_v, v])
         self.cache[a["layer"]] = (k, v)
 
-        share = heads // kv_heads
-        keys = k.astype(np.float32).repeat(share, axis=1).transpose(1, 2, 0)
-        values = v.astype(np.float32).repeat(share, axis=1).transpose(1, 0, 2)
-        scores = q.transpose(1, 0, 2) @ keys * np.float32(1 / np.sqrt(dim))
-        scores = np.where(np.arange(len(k)) <= positions[:, None], scores, -np.inf)
-        scores = np.exp(scores - scores.max(axis=2, keepdims=True))
-        attended = scores @ values / scores.sum(axis=2, keepdims=True)
-        return attended.transpose(1, 0, 2).reshape(len(qkv), -1)
+        return attend(q, k.astype(np.float32), v.astype(np.float32), positions).reshape(len(qkv), -1)
+
+
+def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Causal attention of `q` [S, heads, dim] at `positions` over `k` and `v` [T, kv_heads, dim] from position 0."""
+    share = q.shape[1] // k.shape[1]
+    keys = k.repeat(share, axis=1).transpose(1, 2, 0)
+    values = v.repeat(share, axis=1).transpose(1, 0, 2)
+    scores = q.transpose(1, 0, 2) @ keys * np.float32(1 / np.sqrt(q.shape[2]))
+    scores = np.where(np.arange(len(k)) <= positions[:, None], scores, -np.inf)
+    scores = np.exp(scores - scores.max(axis=2, keepdims=True))
+    attended = scores @ values / scores.sum(axis=2, keepdims=True)
+    return attended.transpose(1, 0, 2)
 
 
 def rms_norm(x: np.ndarray, weight: np.ndarray, epsilon: float) -> np.ndarray:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mote_export.bundle import write_bundle  # noqa: E402
+from mote_export.bundle import Kinds, write_bundle  # noqa: E402
 from mote_export.expected import expect, rounded  # noqa: E402
 from mote_export.hf_source import open_folder  # noqa: E402
 from mote_export.synthetic import write_checkpoint  # noqa: E402
@@ -27,7 +27,7 @@ def make(name: str, out: Path, n_jitters: int = 8) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / name
         write_checkpoint(family, source)
-        write_bundle(open_folder(source), out, layers, "completion", replace=True)
+        write_bundle(open_folder(source), out, Kinds(layers), "completion", replace=True)
     text = json.dumps(rounded(expect(out, n_jitters=n_jitters)), separators=(",", ":"))
     (out / "expected.json").write_text(text + "\n", encoding="utf-8")
 

@@ -10,14 +10,14 @@ import pytest
 
 import mote_export.bundle as bundle_module
 from mote_export.__main__ import main
-from mote_export.bundle import write_bundle
+from mote_export.bundle import Kinds, write_bundle
 from mote_export.errors import ExportError
 from mote_export.hf_source import open_folder
 
 
 @pytest.fixture
 def bundle(folder: Path, tmp_path: Path) -> Path:
-    write_bundle(open_folder(folder), tmp_path / "bundle", "q4m", "chat", replace=False)
+    write_bundle(open_folder(folder), tmp_path / "bundle", Kinds(), "chat", replace=False)
     return tmp_path / "bundle"
 
 
@@ -69,15 +69,15 @@ def _context(model: onnx.ModelProto) -> onnx.checker.C.CheckerContext:
 
 
 def test_same_input_gives_the_same_bytes(folder: Path, bundle: Path, tmp_path: Path) -> None:
-    write_bundle(open_folder(folder), tmp_path / "again", "q4m", "chat", replace=False)
+    write_bundle(open_folder(folder), tmp_path / "again", Kinds(), "chat", replace=False)
     for path in bundle.iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
 
 
 def test_existing_folder_is_kept_unless_told(folder: Path, bundle: Path) -> None:
     with pytest.raises(ExportError, match="already exists"):
-        write_bundle(open_folder(folder), bundle, "q4m", "chat", replace=False)
-    write_bundle(open_folder(folder), bundle, "q8", "chat", replace=True)
+        write_bundle(open_folder(folder), bundle, Kinds(), "chat", replace=False)
+    write_bundle(open_folder(folder), bundle, Kinds("q8"), "chat", replace=True)
     assert json.loads((bundle / "manifest.json").read_text())["quantization"] == "q832"
     assert [path.name for path in bundle.parent.iterdir()] == ["bundle"]
 
@@ -86,7 +86,7 @@ def test_replace_takes_no_folder_that_is_no_bundle(folder: Path, tmp_path: Path)
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("mother")
     with pytest.raises(ExportError, match="not a bundle"):
-        write_bundle(open_folder(folder), tmp_path / "letters", "q4m", "chat", replace=True)
+        write_bundle(open_folder(folder), tmp_path / "letters", Kinds(), "chat", replace=True)
     assert (tmp_path / "letters" / "dear.txt").exists()
 
 
@@ -96,7 +96,7 @@ def test_full_disk_leaves_nothing(folder: Path, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(bundle_module, "pack", full)
     with pytest.raises(ExportError, match="cannot be written: .*No space left on device") as refusal:
-        write_bundle(open_folder(folder), tmp_path / "bundle", "q4m", "chat", replace=False)
+        write_bundle(open_folder(folder), tmp_path / "bundle", Kinds(), "chat", replace=False)
     assert refusal.value.kind == "output"
     assert not list(tmp_path.iterdir())
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from checkpoints import forward, gguf_name, read, write_gguf
 
-from mote_export.bundle import write_bundle
+from mote_export.bundle import Kinds, write_bundle
 from mote_export.errors import ExportError
-from mote_export.gguf_source import _block, _matrix, open_gguf
+from mote_export.gguf_source import _block, _k_block, _matrix, open_gguf
+from mote_export.matrix import common_kind
 from mote_export.reference import Exact, Model
 from mote_export.unpack import WeightsReader
 
@@ -21,7 +22,7 @@ IDS = [5, 77, 300, 41, 9, 120, 499, 3]
 @pytest.fixture
 def bundle(gguf_file: Path, tmp_path: Path) -> Path:
     out = tmp_path / "bundle"
-    write_bundle(open_gguf(gguf_file), out, "q4m", "chat", replace=False)
+    write_bundle(open_gguf(gguf_file), out, Kinds(), "chat", replace=False)
     return out
 
 
@@ -65,7 +66,7 @@ def test_forward_equals_the_file_rotated_as_stored(gguf_file: Path, folder: Path
     np.testing.assert_allclose(model.forward(IDS, every=True), expected, atol=2e-4)
 
 
-@pytest.mark.parametrize("kind", ["Q4_K", "Q6_K", "Q5_1", "BF16"])
+@pytest.mark.parametrize("kind", ["Q5_K", "Q6_K", "Q5_1", "Q3_K", "BF16"])
 def test_other_types_are_dequantized_row_by_row(kind: str) -> None:
     stored_as = gguf.GGMLQuantizationType[kind]
     block, size = gguf.GGML_QUANT_SIZES[stored_as]
@@ -82,7 +83,7 @@ def test_mixed_types_are_fused_without_loss(folder: Path, tmp_path: Path) -> Non
     kinds = {"attn_v": "Q8_0", "ffn_up": "Q4_1", "token_embd": "Q8_0"}
     write_gguf(folder, source, "Q4_0", kinds=kinds)
     out = tmp_path / "bundle"
-    write_bundle(open_gguf(source), out, "q4m", "chat", replace=False)
+    write_bundle(open_gguf(source), out, Kinds(), "chat", replace=False)
     reader = WeightsReader(out / "weights.bin")
     stored = stored_weights(source)
     assert reader.index["l0.qkv"]["kind"] == "q8"
@@ -123,7 +124,7 @@ def test_cut_short_anywhere_is_refused(gguf_file: Path, tmp_path: Path) -> None:
     for part in (0, 3, 24, 100, 2000, len(whole) // 2, len(whole) - 1):
         (tmp_path / "cut.gguf").write_bytes(whole[:part])
         with pytest.raises(ExportError) as refusal:
-            write_bundle(open_gguf(tmp_path / "cut.gguf"), tmp_path / "out", "q4m", "chat", replace=False)
+            write_bundle(open_gguf(tmp_path / "cut.gguf"), tmp_path / "out", Kinds(), "chat", replace=False)
         assert refusal.value.kind == "input", refusal.value
         assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.gguf"]
 
@@ -140,6 +141,51 @@ def test_damaged_bytes_never_raise_anything_else(gguf_file: Path, tmp_path: Path
             open_gguf(tmp_path / "bad.gguf")
         except ExportError as refusal:
             assert refusal.hint
+
+
+def superblocks(rows: int, n_blocks: int, seed: int = 0) -> np.ndarray:
+    """Random Q4_K blocks with factors of ordinary size."""
+    rng = np.random.default_rng(seed)
+    data = rng.integers(0, 256, (rows, n_blocks, 144), np.uint8)
+    factors = rng.uniform(1e-5, 1e-3, (rows, n_blocks, 2)).astype("<f2")
+    data[..., :4] = factors.view(np.uint8)
+    return data.reshape(rows, -1)
+
+
+def test_q4_k_differs_by_the_rounding_of_its_scales_only() -> None:
+    data = superblocks(9, 3)
+    block = _k_block(data)
+    stored = gguf.dequantize(data, gguf.GGMLQuantizationType.Q4_K).reshape(9, 24, 32)
+    found = block.dequantize().reshape(stored.shape)
+    scales, mins = (part.astype(np.float64)[..., None] for part in (block.scales, block.mins))
+    f16_ulp, subnormal = 2.0**-11, 2.0**-25
+    bound = (block.values * np.abs(scales) + np.abs(mins)) * (f16_ulp + 1e-6) + 16 * subnormal
+    assert block.kind == "q4m"
+    assert (np.abs(found - stored) <= bound).all()
+    assert np.linalg.norm(found - stored) < 4e-4 * np.linalg.norm(stored)
+
+
+def test_finer_types_ask_for_eight_bits_and_four_on_demand() -> None:
+    kinds = {}
+    for kind in ("Q5_0", "Q5_1", "Q5_K", "Q6_K", "Q4_K", "F16", "BF16"):
+        block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+        data = np.zeros((8, 256 // block * size), np.uint8)
+        tensor = SimpleNamespace(name="t", shape=np.array([256, 8]), tensor_type=gguf.GGMLQuantizationType[kind], data=data)
+        matrix = _matrix(tensor)
+        kinds[kind] = (common_kind([matrix], None, "q4m"), common_kind([matrix], "q4", "q4m"))
+    finer = ("q8", "q4")
+    assert kinds == {
+        "Q5_0": finer, "Q5_1": finer, "Q5_K": finer, "Q6_K": finer,
+        "Q4_K": ("q4m", "q4m"), "F16": ("q4m", "q4"), "BF16": ("q4m", "q4"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_q4_k_factor_that_is_no_number_is_refused(at: int) -> None:
+    data = superblocks(1, 1)
+    data[0, at : at + 2] = np.array([np.inf], "<f2").view(np.uint8)
+    with pytest.raises(ExportError, match="not a finite number"):
+        _k_block(data)
 
 
 def test_q8_of_minus_128_is_refused() -> None:

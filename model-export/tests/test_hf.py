@@ -10,7 +10,7 @@ import pytest
 from checkpoints import forward, read
 from safetensors.numpy import save_file
 
-from mote_export.bundle import write_bundle
+from mote_export.bundle import Kinds, write_bundle
 from mote_export.errors import ExportError
 from mote_export.hf_source import open_folder
 from mote_export.reference import Model, Source
@@ -30,7 +30,7 @@ def change(folder: Path, file: str = "config.json", **values: object) -> None:
 
 
 def test_graph_and_weights_give_the_checkpoints_logits(folder: Path, tmp_path: Path) -> None:
-    write_bundle(open_folder(folder), tmp_path / "bundle", "q4m", "chat", replace=False)
+    write_bundle(open_folder(folder), tmp_path / "bundle", Kinds(), "chat", replace=False)
     model = Model(tmp_path / "bundle", Source(open_folder(folder)), round_kv=False)
     config, weights = read(folder)
     expected = forward(config, weights, IDS)
@@ -118,7 +118,7 @@ def test_nan_is_refused_by_the_writer_and_leaves_nothing(copy: Path, tmp_path: P
     weights["model.layers.0.mlp.up_proj.weight"][3, 3] = np.nan
     save_file(weights, copy / "model.safetensors")
     with pytest.raises(ExportError, match="weight l0.gate_up: a weight is not a finite number"):
-        write_bundle(open_folder(copy), tmp_path / "bundle", "q4m", "chat", replace=False)
+        write_bundle(open_folder(copy), tmp_path / "bundle", Kinds(), "chat", replace=False)
     assert [path.name for path in tmp_path.iterdir()] == [copy.name]
 
 

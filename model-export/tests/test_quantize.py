@@ -86,3 +86,42 @@ def test_hostile_weights_are_refused(value: float, message: str) -> None:
     weights[0, 3] = value
     with pytest.raises(ExportError, match=message):
         quantize(weights, "q4m")
+
+
+@pytest.mark.parametrize(("kind", "excess"), [("q4", 1.01), ("q4m", 1.02)])
+def test_search_is_near_the_best_of_many_ranges(kind: str, excess: float) -> None:
+    """Against the least error over a dense grid of scales (and minimums), group by group."""
+    x = np.random.default_rng(4).standard_normal((1, 32 * 24)).astype(np.float32)
+    groups = x.reshape(24, 32).astype(np.float64)
+    least = np.full(24, np.inf)
+    span = np.ptp(groups, axis=1) if kind == "q4m" else np.abs(groups).max(axis=1)
+    for step in np.linspace(0.7, 1.1, 60) / (15 if kind == "q4m" else 8):
+        offsets = np.linspace(-0.05, 0.3, 60) if kind == "q4m" else [0.0]
+        for sign in (1,) if kind == "q4m" else (1, -1):
+            for offset in offsets:
+                scale = (sign * step * span)[:, None]
+                low = groups.min(axis=1)[:, None] + offset * span[:, None] if kind == "q4m" else -8 * scale
+                values = np.rint((groups - low) / scale).clip(0, 15) * scale + low
+                least = np.minimum(least, np.square(values - groups).sum(axis=1))
+    found = np.square(quantize(x, kind).dequantize().reshape(24, 32) - groups).sum()
+    assert found < excess * least.sum()
+
+
+@pytest.mark.parametrize("kind", ["q4", "q4m"])
+def test_importance_moves_the_error_to_where_it_costs_less(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    x, importance = rng.standard_normal((32, 128)).astype(np.float32), rng.uniform(0.01, 10, 128).astype(np.float32)
+    even, weighed = (
+        float((np.square(quantize(x, kind, weight).dequantize() - x) * importance).sum()) for weight in (None, importance)
+    )
+    assert weighed < 0.9 * even
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_rows_are_quantized_by_themselves(kind: str) -> None:
+    """However many are given at once, so that chunks and threads change nothing."""
+    x = np.random.default_rng(6).standard_normal((300, 512)).astype(np.float32)
+    whole = quantize(x, kind)
+    part = quantize(x[130:147], kind)
+    np.testing.assert_array_equal(whole.values[130:147], part.values)
+    np.testing.assert_array_equal(whole.scales[130:147], part.scales)
