@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from .tokenizer import PRE_TOKENIZERS
 
 N_BASE = 151643
-"""Tokens in front of the special ones."""
+"""Tokens in front of the special ones, as published."""
 
 SPECIAL_TOKENS = (
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>", "<|box_end|>",
@@ -34,15 +34,14 @@ SPACE, NEWLINE = "\u0120", "\u010a"
 """The letters that stand for the bytes 32 and 10."""
 
 
-def merges() -> list[tuple[str, str]]:
-    """As many merges as Qwen3 has, in order of rank."""
-    found = list(_merges(N_BASE - len(pre_tokenizers.ByteLevel.alphabet())))
-    return found
+def merges(n_base: int = N_BASE) -> list[tuple[str, str]]:
+    """The merges, in order of rank, that make `n_base` tokens out of the bytes."""
+    return list(_merges(n_base - len(pre_tokenizers.ByteLevel.alphabet())))
 
 
-def qwen_tokenizer() -> Tokenizer:
+def qwen_tokenizer(n_base: int = N_BASE) -> Tokenizer:
     """The tokenizer, as a Hugging Face folder of the family has it."""
-    pairs = merges()
+    pairs = merges(n_base)
     tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(first + second for first, second in pairs)]
     tokenizer = Tokenizer(models.BPE(vocab={token: number for number, token in enumerate(tokens)}, merges=pairs))
     tokenizer.normalizer = normalizers.NFC()

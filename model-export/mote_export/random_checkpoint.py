@@ -29,22 +29,22 @@ class Shape:
     """A published model's shape."""
 
     architecture: Architecture
-    context_length: int
+    context_length: int = 40960
+    n_base: int = N_BASE
 
 
-def _qwen3(hidden: int, layers: int, heads: int, ffn: int, kv_heads: int = 8) -> Shape:
-    architecture = Architecture(
-        family="qwen3", hidden=hidden, layers=layers, heads=heads, kv_heads=kv_heads, head_dim=128, ffn=ffn, vocab=151936,
+def _qwen3(hidden: int, layers: int, heads: int, ffn: int, kv_heads: int = 8, vocab: int = 151936) -> Architecture:
+    return Architecture(
+        family="qwen3", hidden=hidden, layers=layers, heads=heads, kv_heads=kv_heads, head_dim=128, ffn=ffn, vocab=vocab,
         rope_theta=1e6, norm_eps=1e-6, tied_embeddings=True, qk_norm=True,
     )  # fmt: skip
-    return Shape(architecture, 40960)
 
 
 SHAPES = {
-    "qwen3-4b": _qwen3(2560, 36, 32, 9728),
-    "qwen3-1.7b": _qwen3(2048, 28, 16, 6144),
-    "qwen3-0.6b": _qwen3(1024, 28, 16, 3072),
-    "qwen3-tiny": _qwen3(256, 8, 4, 512, kv_heads=2),
+    "qwen3-4b": Shape(_qwen3(2560, 36, 32, 9728)),
+    "qwen3-1.7b": Shape(_qwen3(2048, 28, 16, 6144)),
+    "qwen3-0.6b": Shape(_qwen3(1024, 28, 16, 3072)),
+    "qwen3-tiny": Shape(_qwen3(256, 8, 4, 512, kv_heads=2, vocab=4096), n_base=4000),
 }
 """Shapes of the Qwen3 family by name; `qwen3-tiny` is none of theirs, and small enough for a test."""
 
@@ -77,15 +77,15 @@ def random_checkpoint(name: str, layers: str = "q4", embedding: str = "q4", seed
     def vector(weight: str) -> np.ndarray:
         return np.ones(sizes[weight], np.float32)
 
-    end = N_BASE + SPECIAL_TOKENS.index("<|im_end|>")
+    end = shape.n_base + SPECIAL_TOKENS.index("<|im_end|>")
     return Checkpoint(
         name=f"{name}-random",
         source=f"random weights of the shape {name}, seed {seed}",
         license="apache-2.0",
         architecture=arch,
         context_length=shape.context_length,
-        tokenizer=qwen_tokenizer(),
-        special=Special(bos=None, eos=end, pad=N_BASE, ends=(N_BASE,)),
+        tokenizer=qwen_tokenizer(shape.n_base),
+        special=Special(bos=None, eos=end, pad=shape.n_base, ends=(shape.n_base,)),
         add_bos=False,
         chat_template=CHAT_TEMPLATE,
         matrix=matrix,

@@ -19,7 +19,7 @@ from .gguf_source import tensor_name as gguf_name
 from .hf_source import tensor_name as hf_name
 from .matrix import CHUNK_WEIGHTS
 from .progress import Progress
-from .qwen_tokenizer import ADDED_TOKENS, CHAT_TEMPLATE, N_BASE, SPECIAL_TOKENS, merges
+from .qwen_tokenizer import ADDED_TOKENS, CHAT_TEMPLATE, SPECIAL_TOKENS, merges
 from .random_checkpoint import weight_std
 
 Type = gguf.GGMLQuantizationType
@@ -120,15 +120,16 @@ def _metadata(writer: gguf.GGUFWriter, checkpoint: Checkpoint, form: str) -> Non
     known = checkpoint.tokenizer.get_vocab(with_added_tokens=True)
     tokens = sorted(known, key=known.__getitem__)
     tokens += [f"[PAD{number}]" for number in range(len(tokens), arch.vocab)]
-    types = [NORMAL] * N_BASE + [CONTROL] * len(SPECIAL_TOKENS) + [USER_DEFINED] * len(ADDED_TOKENS)
+    n_base = checkpoint.special.pad
+    types = [NORMAL] * n_base + [CONTROL] * len(SPECIAL_TOKENS) + [USER_DEFINED] * len(ADDED_TOKENS)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list(tokens)
     writer.add_token_types(types + [UNUSED] * (arch.vocab - len(types)))
-    writer.add_token_merges([" ".join(pair) for pair in merges()])
-    writer.add_bos_token_id(N_BASE)
+    writer.add_token_merges([" ".join(pair) for pair in merges(n_base)])
+    writer.add_bos_token_id(n_base)
     writer.add_eos_token_id(checkpoint.special.eos)
-    writer.add_pad_token_id(N_BASE)
+    writer.add_pad_token_id(n_base)
     writer.add_add_bos_token(False)
     writer.add_chat_template(CHAT_TEMPLATE)
 
@@ -173,6 +174,7 @@ def _write_safetensors(checkpoint: Checkpoint, folder: Path) -> None:
     arch = checkpoint.architecture
     folder.mkdir()
     sizes = shapes(arch)
+    n_base = checkpoint.special.pad
     config = {
         "architectures": ["Qwen3ForCausalLM"], "model_type": arch.family, "hidden_size": arch.hidden,
         "num_hidden_layers": arch.layers, "num_attention_heads": arch.heads, "num_key_value_heads": arch.kv_heads,
@@ -180,11 +182,11 @@ def _write_safetensors(checkpoint: Checkpoint, folder: Path) -> None:
         "rms_norm_eps": arch.norm_eps, "tie_word_embeddings": True, "max_position_embeddings": checkpoint.context_length,
         "hidden_act": "silu", "attention_bias": False, "attention_dropout": 0.0, "rope_scaling": None, "sliding_window": None,
         "use_sliding_window": False, "max_window_layers": arch.layers, "torch_dtype": "bfloat16", "use_cache": True,
-        "bos_token_id": N_BASE, "eos_token_id": checkpoint.special.eos, "initializer_range": 0.02,
+        "bos_token_id": n_base, "eos_token_id": checkpoint.special.eos, "initializer_range": 0.02,
     }  # fmt: skip
     texts = {"bos_token": None, "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "add_bos_token": False}
     texts |= {"chat_template": CHAT_TEMPLATE, "tokenizer_class": "Qwen2Tokenizer"}
-    generation = {"bos_token_id": N_BASE, "eos_token_id": [checkpoint.special.eos, N_BASE], "pad_token_id": N_BASE}
+    generation = {"bos_token_id": n_base, "eos_token_id": [checkpoint.special.eos, n_base], "pad_token_id": n_base}
     for file, value in (("config", config), ("tokenizer_config", texts), ("generation_config", generation)):
         (folder / f"{file}.json").write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
     (folder / "tokenizer.json").write_text(checkpoint.tokenizer.to_str(), encoding="utf-8")
