@@ -32,13 +32,13 @@ def write_reference(source: Path, how: str, out: Path, seed: int = 0) -> None:
     reader = gguf.GGUFReader(source)
     rng = np.random.Generator(np.random.PCG64(seed))
     tensors = {t.name: _floats(t) for t in reader.tensors}
+    architecture = reader.fields["general.architecture"].contents()
     if how == "dithered":
         for tensor in reader.tensors:
             if tensor.tensor_type != Type.F32:
                 tensors[tensor.name] += _noise(tensor, rng)
     else:
-        _rescale(tensors, rng)
-    architecture = reader.fields["general.architecture"].contents()
+        _rescale(tensors, reader.fields[f"{architecture}.attention.head_count"].contents(), rng)
     writer = gguf.GGUFWriter(out, architecture)
     skipped = ("general.architecture", "general.file_type", "general.quantization_version")
     for key, field in reader.fields.items():
@@ -69,12 +69,14 @@ def _noise(tensor: gguf.ReaderTensor, rng: np.random.Generator) -> np.ndarray:
     return noise.reshape(tuple(tensor.shape[::-1]))
 
 
-def _rescale(tensors: Tensors, rng: np.random.Generator) -> None:
+def _rescale(tensors: Tensors, heads: int, rng: np.random.Generator) -> None:
     for layer in range(sum(name.endswith("attn_norm.weight") for name in tensors)):
-        _rescale_layer({name.split(".")[2]: values for name, values in tensors.items() if name.startswith(f"blk.{layer}.")}, rng)
+        prefix = f"blk.{layer}."
+        part = {name.split(".")[2]: values for name, values in tensors.items() if name.startswith(prefix)}
+        _rescale_layer(part, heads, rng)
 
 
-def _rescale_layer(part: Tensors, rng: np.random.Generator) -> None:
+def _rescale_layer(part: Tensors, heads: int, rng: np.random.Generator) -> None:
     def factors(count: int) -> np.ndarray:
         return np.exp2((rng.random(count, np.float32) - np.float32(0.5)) * np.float32(FACTOR_RANGE))
 
@@ -87,7 +89,6 @@ def _rescale_layer(part: Tensors, rng: np.random.Generator) -> None:
     part["ffn_up"] /= by[:, None]
     part["ffn_down"] *= by
     kv_rows, q_rows = len(part["attn_v"]), len(part["attn_q"])
-    head_dim = int(np.gcd(q_rows, kv_rows))
     by = factors(kv_rows)
     part["attn_v"] /= by[:, None]
-    part["attn_output"] *= by.reshape(-1, head_dim).repeat(q_rows // kv_rows, axis=0).reshape(-1)
+    part["attn_output"] *= by.reshape(-1, q_rows // heads).repeat(q_rows // kv_rows, axis=0).reshape(-1)

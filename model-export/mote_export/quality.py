@@ -104,9 +104,9 @@ class Evaluator:
             surprise.append(_surprise(logprobs, context))
         self.perplexity = float(np.exp(np.concatenate(surprise).mean()))
 
-    def score(self, weights: Weights) -> Score:
-        """KL(reference || candidate) in nats a token, and perplexity."""
-        model = Model(self.graph, weights, round_kv=False)
+    def score(self, weights: Weights, graph: Path | None = None) -> Score:
+        """KL(reference || candidate) in nats a token, and perplexity; `graph` where the candidate's norms are others."""
+        model = Model(graph or self.graph, weights, round_kv=False)
         surprise, kl, same = [], [], []
         for context, file in zip(self.contexts, self.files):
             expected, found = np.load(file), self._logprobs(model, context)
@@ -204,9 +204,9 @@ def measure(options: argparse.Namespace, source: Path, how: str, folder: Path) -
     rows = [f"| f32, {how} | 32 | | {evaluator.perplexity:.2f} | | | |"]
     print(rows[-1], flush=True)
 
-    def add(candidate: Candidate) -> None:
+    def add(candidate: Candidate, graph: Path | None = None) -> None:
         started = time.monotonic()
-        score = evaluator.score(candidate.weights)
+        score = evaluator.score(candidate.weights, graph)
         bits = 8 * candidate.layer_bytes / n_weights
         rows.append(
             f"| {candidate.name} | {bits:.2f} | {candidate.layer_bytes / 1e6:.1f} | {score.perplexity:.2f} | "
@@ -214,8 +214,10 @@ def measure(options: argparse.Namespace, source: Path, how: str, folder: Path) -
         )
         print(rows[-1], f"({time.monotonic() - started:.0f} s)", flush=True)
 
-    add(checkpoint_candidate("as shipped (Q4_1)", source))
-    for kind in ("q4", "q4m"):
+    shipped = folder / "shipped"
+    write_bundle(open_checkpoint(source), shipped, Kinds(), "chat", replace=False)
+    add(checkpoint_candidate("as shipped (Q4_1)", source), shipped)
+    for kind in options.kinds:
         searched, calibrated = folder / f"{how}-{kind}", folder / f"{how}-{kind}-calibrated"
         if not searched.exists():
             write_bundle(checkpoint, searched, Kinds(kind), "chat", replace=False)
@@ -224,7 +226,7 @@ def measure(options: argparse.Namespace, source: Path, how: str, folder: Path) -
         add(plain_candidate(f"{kind}, plain range", reference, kind, candidate.layer_bytes))
         add(candidate)
         add(bundle_candidate(f"mote {kind}, calibrated", calibrated))
-    for file_type in LLAMA_TYPES if options.llama_python else ():
+    for file_type in options.llama_types if options.llama_python else ():
         out = folder / f"{how}-{file_type}.gguf"
         llama_quantize(options.llama_python, path, file_type, out)
         add(checkpoint_candidate(f"llama.cpp {file_type}", out))
@@ -250,6 +252,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--calibration", type=Path, default=here / "calibration.txt", metavar="FILE")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens evaluated (%(default)s)")
     parser.add_argument("--reference", nargs="+", choices=REFERENCES, default=list(REFERENCES), help="f32 models (%(default)s)")
+    parser.add_argument("--kinds", nargs="+", choices=("q4", "q4m"), default=["q4", "q4m"], help="ours (%(default)s)")
+    parser.add_argument("--llama-types", nargs="+", choices=tuple(LLAMA_TYPES), default=list(LLAMA_TYPES), help="%(default)s")
     parser.add_argument("--cache", type=Path, default=default_cache(), metavar="DIR", help="where fetched models are kept")
     options = parser.parse_args(arguments)
     try:
