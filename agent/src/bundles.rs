@@ -26,8 +26,8 @@ const MAX_NAME_BYTES: usize = 200;
 /// Starts the name of a folder that is being written; what a crash leaves behind starts with it too.
 const UNFINISHED: &str = ".import-";
 
-/// What is read, written and checked for a cancel in one go.
-const COPY_CHUNK_BYTES: usize = 1 << 20;
+/// What is read, written and checked for a cancel in one go: a huge page, for which the page cache then keeps one folio.
+const COPY_CHUNK_BYTES: usize = 2 << 20;
 
 /// A part of an import, for the one who shows progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
