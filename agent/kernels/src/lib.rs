@@ -34,6 +34,7 @@ mod norm;
 mod pack;
 mod pool;
 mod rope;
+mod stream;
 mod swiglu;
 
 mod disjoint;
@@ -64,4 +65,5 @@ pub use norm::rms_norm;
 pub use pack::pack;
 pub use pool::{MAX_CHUNKS, MAX_THREADS, Pool};
 pub use rope::{rope, rope_table};
+pub use stream::read;
 pub use swiglu::swiglu;

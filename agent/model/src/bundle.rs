@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use mote_kernels::Matrix;
 use sha2::{Digest, Sha256};
 
 use crate::embedding::EmbeddingTable;
@@ -79,6 +80,19 @@ impl Bundle {
     /// `Format` if the weights have none, which [`Bundle::open`] has excluded.
     pub fn embedding_table(&self) -> Result<EmbeddingTable> {
         Ok(EmbeddingTable { weight: self.weights.get("embed")?.clone() })
+    }
+
+    /// The packed matrices that a decoded token reads from end to end, in the order of a forward pass.
+    ///
+    /// # Errors
+    /// `Format` if one is missing or no matrix, which [`Bundle::open`] has excluded.
+    pub fn decode_matrices(&self) -> Result<Vec<Matrix<'_>>> {
+        let architecture = &self.manifest.architecture;
+        let layers = (0..architecture.layers).flat_map(|layer| {
+            ["qkv", "o", "gate_up", "down"].into_iter().map(move |matrix| format!("l{layer}.{matrix}"))
+        });
+        let output = if architecture.tied_embeddings { "embed" } else { "output" };
+        layers.chain([output.to_owned()]).map(|name| self.weights.get(&name)?.matrix()).collect()
     }
 
     /// Bytes of weights that are mapped, not copied.

@@ -19,6 +19,8 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 pub(crate) enum Unit {
     Bytes,
     Tokens,
+    /// A measure that says nothing to a person; its part of the whole is shown.
+    Work,
 }
 
 /// The progress of one piece of work; dropping it clears the bar.
@@ -66,6 +68,7 @@ fn bar(label: &'static str, unit: Unit, total: u64, elapsed: Duration) -> Progre
     let template = match unit {
         Unit::Bytes => "{msg} {bar:24} {bytes} of {total_bytes}, {eta} left",
         Unit::Tokens => "{msg} {bar:24} {pos} of {len} tokens, {eta} left",
+        Unit::Work => "{msg} {bar:24} {percent}%, {eta} left",
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr())
@@ -75,11 +78,11 @@ fn bar(label: &'static str, unit: Unit, total: u64, elapsed: Duration) -> Progre
 }
 
 fn log_line(label: &str, unit: Unit, done: u64, total: u64, elapsed: Duration) -> String {
-    let unit = match unit {
-        Unit::Bytes => "bytes",
-        Unit::Tokens => "tokens",
+    let mut line = match unit {
+        Unit::Bytes => format!("{label}: {done} of {total} bytes"),
+        Unit::Tokens => format!("{label}: {done} of {total} tokens"),
+        Unit::Work => format!("{label}: {}%", done.saturating_mul(100) / total.max(1)),
     };
-    let mut line = format!("{label}: {done} of {total} {unit}");
     if done > 0 {
         let left = elapsed.as_secs_f64() / done as f64 * total.saturating_sub(done) as f64;
         line.push_str(&format!(", about {left:.0} s left"));
@@ -96,5 +99,6 @@ mod tests {
         let line = |done| log_line("prefill", Unit::Tokens, done, 400, Duration::from_secs(10));
         assert_eq!(line(100), "prefill: 100 of 400 tokens, about 30 s left");
         assert_eq!(line(0), "prefill: 0 of 400 tokens");
+        assert_eq!(log_line("measuring", Unit::Work, 3, 12, Duration::from_secs(3)), "measuring: 25%, about 9 s left");
     }
 }
