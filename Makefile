@@ -14,13 +14,15 @@ CACHE     := $(CURDIR)/.cache
 VENV      := $(CACHE)/venv
 MCP_VENV  := $(CACHE)/mcp-venv
 MCP_NODE  := $(CACHE)/mcp-node
+PEERS_VENV := $(CACHE)/peers-venv
+PEERS_4B  := $(CACHE)/qwen3-4b
 PIP       := bin/python -m pip install --quiet --disable-pip-version-check
 CARGO_FUZZ_VERSION := 0.13.2
 CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity quality eval eval-parity anchor bench bench-script lint deny clean
+.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity quality eval eval-parity anchor bench bench-peers bench-script lint deny clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +98,9 @@ anchor: model $(VENV)/stamp ## train the anchor again (fetches PyTorch)
 bench: model ## measure load, prefill and decode of the default model
 	@$(MOTE) bench
 
+bench-peers: model $(PEERS_VENV)/stamp $(PEERS_4B)/stamp ## compare with llama.cpp, ik_llama.cpp (IK_LLAMA_DIR), mistral.rs, onnxruntime-genai
+	@MOTE="$(MOTE)" VENV="$(PEERS_VENV)" LARGE="$(PEERS_4B)" CACHE="$(CACHE)" bash tests/peers/run.sh
+
 bench-script: $(CACHE)/monty-venv/stamp ## compare the action language's machine with pydantic-monty
 	@$(CARGO) build --release --quiet --package mote-script --example micro
 	@$(CACHE)/monty-venv/bin/python agent/script/bench/compare.py $(TARGET)/release/examples/micro
@@ -127,6 +132,17 @@ $(MCP_VENV)/stamp: tests/mcp-requirements.txt
 	@echo "fetching MCP servers into $(MCP_VENV)"
 	@$(PYTHON) -m venv "$(MCP_VENV)"
 	@$(MCP_VENV)/$(PIP) --requirement tests/mcp-requirements.txt
+	@touch $@
+
+$(PEERS_VENV)/stamp: tests/peers/requirements.txt
+	@echo "building llama.cpp for this CPU, which takes minutes, and fetching the other peers into $(PEERS_VENV)"
+	@$(PYTHON) -m venv "$(PEERS_VENV)"
+	@CMAKE_ARGS="-DGGML_NATIVE=ON" $(PEERS_VENV)/$(PIP) --no-binary llama-cpp-python --requirement tests/peers/requirements.txt
+	@touch $@
+
+$(PEERS_4B)/stamp: $(VENV)/stamp
+	@echo "writing the 4B shape with random weights, 7 GB, into $(PEERS_4B)"
+	PYTHONPATH=model-export $(VENV)/bin/python -m mote_export --synthetic qwen3-4b --replace --out "$(PEERS_4B)/bundle" --twins "$(PEERS_4B)"
 	@touch $@
 
 $(MCP_NODE)/stamp: tests/mcp-node/package.json
