@@ -135,7 +135,8 @@ impl Entry {
         let [from, to] = self.data_offsets.map(|offset| data.saturating_add(offset));
         let bytes = shape[0] * shape[1] * size_of::<u16>();
         if from > to || to > end || to - from != bytes {
-            let message = format!("{name}: data_offsets do not hold {bytes} bytes of the file: {:?}", self.data_offsets);
+            let message =
+                format!("{name}: data_offsets do not hold {bytes} bytes of the file: {:?}", self.data_offsets);
             return Err(fault(ErrorKind::Format, message));
         }
         Ok(from..to)

@@ -96,6 +96,15 @@ impl Memory {
     }
 }
 
+/// Gives freed memory back to the system, after work that takes much more than it keeps. Only glibc holds it back.
+pub(crate) fn give_back_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it may be called at any time from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Start and end of the maps whose pages a file must give.
 static WATCHED: [[AtomicUsize; 2]; MAX_WATCHED] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MAX_WATCHED];
 /// What SIGBUS did before.
@@ -108,9 +117,9 @@ impl Watch {
     fn new(bytes: &[u8]) -> Watch {
         install();
         let start = bytes.as_ptr() as usize;
-        let slot = WATCHED.iter().position(|[first, _]| {
-            first.compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        });
+        let slot = WATCHED
+            .iter()
+            .position(|[first, _]| first.compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed).is_ok());
         if let Some(slot) = slot {
             WATCHED[slot][1].store(start + bytes.len(), Ordering::Release);
         }

@@ -1,7 +1,6 @@
 //! From logits to one token: greedy, or temperature, then min-p, then top-p, with a seed.
 //!
-//! Invariants: the same logits, mask and seed give the same token on every machine whose `exp` agrees; among equal logits the
-//! lowest id wins; a token outside the mask is never drawn. Logits that are not finite are an error, never a panic.
+//! Invariants: the same logits, mask and seed give the same token on every machine; among equal logits the lowest id wins; a token outside the mask is never drawn. Logits that are not finite are an error, never a panic.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -35,17 +34,20 @@ pub(crate) struct Choice {
 /// First try at how many candidates top-p sorts; doubled while their weight does not suffice.
 const TOP_P_FIRST: usize = 64;
 
-/// The random sequence of a completion and a buffer that is kept between tokens.
+/// The random sequence of a completion and buffers that are kept between tokens.
 pub(crate) struct Sampler {
     sampling: Sampling,
     random: SplitMix64,
+    /// What the mask allows, in order of ids; empty without a mask, where the logits' places are the ids.
+    tokens: Vec<u32>,
+    masked: Vec<f32>,
     candidates: Vec<Candidate>,
 }
 
 #[derive(Clone, Copy)]
 struct Candidate {
-    token: u32,
-    logit: f32,
+    /// Index among what is allowed.
+    at: usize,
     /// Probability relative to the likeliest candidate's.
     weight: f32,
 }
@@ -60,71 +62,97 @@ impl Sampler {
         ];
         match checks.iter().find(|(_, holds, _)| !holds) {
             Some((message, _, value)) => Err(Error::new(ErrorKind::Argument, format!("sampling: {message}: {value}"))),
-            None => Ok(Sampler { sampling, random: SplitMix64(seed), candidates: Vec::new() }),
+            None => Ok(Sampler {
+                sampling,
+                random: SplitMix64(seed),
+                tokens: Vec::new(),
+                masked: Vec::new(),
+                candidates: Vec::new(),
+            }),
         }
     }
 
     /// Draws from the tokens of `mask` (a bit each, from the lowest of the first word; all tokens if there is none).
     pub(crate) fn choose(&mut self, logits: &[f32], mask: Option<&[u32]>) -> Result<Choice> {
         self.gather(logits, mask);
-        let likeliest = self.likeliest()?;
+        let logits = if mask.is_some() { self.masked.as_slice() } else { logits };
+        let token = |at: usize| self.tokens.get(at).copied().unwrap_or(at as u32);
+        let likeliest = likeliest(logits).map_err(|fault| match fault {
+            Fault::NotFinite(at) => not_finite(token(at), logits[at]),
+            Fault::Nothing => Error::new(ErrorKind::Runtime, "no token is allowed"),
+        })?;
+        let max = logits[likeliest];
         let is_greedy = self.sampling.temperature == 0.0;
         let divisor = if is_greedy { 1.0 } else { self.sampling.temperature };
-        for candidate in &mut self.candidates {
-            candidate.weight = ((candidate.logit - likeliest.logit) / divisor).exp();
-        }
-        let log_total = total_weight(&self.candidates).ln();
-        let chosen = if is_greedy { likeliest } else { self.draw(likeliest) };
-        Ok(Choice { token: chosen.token, logprob: (chosen.logit - likeliest.logit) / divisor - log_total })
+        let log_total = sum_of_exp(logits, max, divisor).ln();
+        let at = if is_greedy {
+            likeliest
+        } else {
+            draw(&self.sampling, &mut self.random, &mut self.candidates, logits, likeliest)
+        };
+        Ok(Choice { token: token(at), logprob: (logits[at] - max) / divisor - log_total })
     }
 
     /// Takes what the mask allows, in order of ids.
     fn gather(&mut self, logits: &[f32], mask: Option<&[u32]>) {
-        let candidate = |(token, &logit)| Candidate { token, logit, weight: 0.0 };
-        self.candidates.clear();
-        let Some(words) = mask else {
-            self.candidates.extend((0..).zip(logits).map(candidate));
-            return;
-        };
-        for (&word, first) in words.iter().zip((0..).step_by(32)) {
+        self.tokens.clear();
+        self.masked.clear();
+        for (&word, first) in mask.unwrap_or_default().iter().zip((0..).step_by(32)) {
             let mut rest = word;
             while rest != 0 {
                 let token = first + rest.trailing_zeros();
                 rest &= rest - 1;
-                self.candidates.extend(logits.get(token as usize).map(|logit| candidate((token, logit))));
+                if let Some(&logit) = logits.get(token as usize) {
+                    self.tokens.push(token);
+                    self.masked.push(logit);
+                }
             }
         }
     }
+}
 
-    fn likeliest(&self) -> Result<Candidate> {
-        let mut likeliest: Option<Candidate> = None;
-        for &candidate in &self.candidates {
-            if !candidate.logit.is_finite() {
-                return Err(not_finite(candidate.token, candidate.logit));
-            }
-            if likeliest.is_none_or(|likeliest| candidate.logit > likeliest.logit) {
-                likeliest = Some(candidate);
-            }
-        }
-        likeliest.ok_or_else(|| Error::new(ErrorKind::Runtime, "no token is allowed"))
-    }
+enum Fault {
+    NotFinite(usize),
+    Nothing,
+}
 
-    fn draw(&mut self, likeliest: Candidate) -> Candidate {
-        if self.sampling.min_p > 0.0 {
-            self.candidates.retain(|candidate| candidate.weight >= self.sampling.min_p);
-        }
-        if self.sampling.top_p < 1.0 {
-            keep_top_p(&mut self.candidates, self.sampling.top_p);
-        }
-        let mut rest = self.random.unit() * total_weight(&self.candidates);
-        for candidate in &self.candidates {
-            rest -= candidate.weight;
-            if rest < 0.0 {
-                return *candidate;
-            }
-        }
-        likeliest
+/// Where the largest logit is, the first of equals.
+fn likeliest(logits: &[f32]) -> std::result::Result<usize, Fault> {
+    // A difference of what is not finite to itself is not zero, and stays so in a sum: this runs in vectors.
+    let zero: f32 = lanes(logits, 0.0, |sum, logit| sum + (logit - logit)).iter().sum();
+    if zero != 0.0 {
+        return Err(logits.iter().position(|logit| !logit.is_finite()).map_or(Fault::Nothing, Fault::NotFinite));
     }
+    let max = lanes(logits, f32::NEG_INFINITY, |max, logit| if logit > max { logit } else { max });
+    let max = max.into_iter().fold(f32::NEG_INFINITY, f32::max);
+    logits.iter().position(|&logit| logit == max).ok_or(Fault::Nothing)
+}
+
+/// Draws an index, after min-p and top-p.
+fn draw(
+    sampling: &Sampling,
+    random: &mut SplitMix64,
+    candidates: &mut Vec<Candidate>,
+    logits: &[f32],
+    likeliest: usize,
+) -> usize {
+    let weight = |logit: &f32| exp((logit - logits[likeliest]) / sampling.temperature);
+    candidates.clear();
+    candidates.extend(logits.iter().map(weight).enumerate().map(|(at, weight)| Candidate { at, weight }));
+    if sampling.min_p > 0.0 {
+        candidates.retain(|candidate| candidate.weight >= sampling.min_p);
+    }
+    if sampling.top_p < 1.0 {
+        keep_top_p(candidates, sampling.top_p);
+    }
+    let mut rest = random.unit() * total_weight(candidates);
+    for candidate in candidates.iter() {
+        rest -= candidate.weight;
+        if rest < 0.0 {
+            return candidate.at;
+        }
+    }
+    likeliest
 }
 
 fn total_weight(candidates: &[Candidate]) -> f32 {
@@ -133,7 +161,7 @@ fn total_weight(candidates: &[Candidate]) -> f32 {
 
 /// Leaves the fewest likeliest candidates whose weights reach `top_p` of the whole; at least one.
 fn keep_top_p(candidates: &mut Vec<Candidate>, top_p: f32) {
-    let likelier = |a: &Candidate, b: &Candidate| b.weight.total_cmp(&a.weight).then(a.token.cmp(&b.token));
+    let likelier = |a: &Candidate, b: &Candidate| b.weight.total_cmp(&a.weight).then(a.at.cmp(&b.at));
     let target = top_p * total_weight(candidates);
     let mut n_sorted = TOP_P_FIRST;
     loop {
@@ -164,10 +192,51 @@ fn not_finite(token: u32, logit: f32) -> Error {
 pub(crate) fn free_logprob(logits: &[f32], token: u32, temperature: f32) -> Result<f32> {
     let divisor = if temperature > 0.0 { temperature } else { 1.0 };
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let total: f32 = logits.iter().map(|logit| ((logit - max) / divisor).exp()).sum();
     let logit = logits.get(token as usize).copied().unwrap_or(f32::NAN);
-    let logprob = (logit - max) / divisor - total.ln();
+    let logprob = (logit - max) / divisor - sum_of_exp(logits, max, divisor).ln();
     if logprob.is_finite() { Ok(logprob) } else { Err(not_finite(token, logit)) }
+}
+
+/// Values that are folded side by side, so that they are in vectors.
+const LANES: usize = 16;
+
+fn lanes(values: &[f32], start: f32, fold: impl Fn(f32, f32) -> f32) -> [f32; LANES] {
+    let mut folded = [start; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (folded, value) in folded.iter_mut().zip(chunk) {
+            *folded = fold(*folded, *value);
+        }
+    }
+    for (folded, value) in folded.iter_mut().zip(rest) {
+        *folded = fold(*folded, *value);
+    }
+    folded
+}
+
+fn sum_of_exp(logits: &[f32], max: f32, divisor: f32) -> f32 {
+    lanes(logits, 0.0, |sum, logit| sum + exp((logit - max) / divisor)).iter().sum()
+}
+
+/// `e^x` of what is not positive, in operations that vectors have, so that every machine gives the same bits; at most 2 units in
+/// the last place from the true value. Below -87 it is 0 or next to it.
+///
+/// Cephes' `expf`: `x = n ln 2 + r`, a polynomial of `r`, times two to the `n`.
+fn exp(x: f32) -> f32 {
+    /// Adding it leaves an integer in the low bits of the mantissa.
+    const ROUND: f32 = 12_582_912.0;
+    let x = if x > -87.0 { x } else { -87.0 };
+    let shifted = x * std::f32::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    let r = x - n * 0.693_359_4 + n * 2.121_944_4e-4;
+    let p = 1.987_569_1e-4;
+    let p = p * r + 1.398_199_9e-3;
+    let p = p * r + 8.333_452e-3;
+    let p = p * r + 4.166_579_6e-2;
+    let p = p * r + 1.666_666_5e-1;
+    let p = p * r + 0.5;
+    let value = p * (r * r) + r + 1.0;
+    f32::from_bits(value.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
 /// Sebastiano Vigna's SplitMix64: one word of state, every seed is good.
@@ -272,6 +341,17 @@ mod tests {
             let difference: f64 = count - expected;
             assert!(difference.abs() < 0.02, "{counts:?}");
         }
+    }
+
+    #[test]
+    fn exp_is_within_two_units_of_the_last_place() {
+        assert_eq!(exp(0.0), 1.0);
+        for i in 0..200_000 {
+            let x = -(i as f32) * 4.35e-4;
+            let (found, expected) = (f64::from(exp(x)), f64::from(x).exp());
+            assert!((found - expected).abs() <= 2.0 * expected * f64::from(f32::EPSILON), "{x}: {found} {expected}");
+        }
+        assert!(exp(-87.0) < 1.7e-38 && exp(-1e30) == exp(-87.0) && exp(f32::NEG_INFINITY) == exp(-87.0));
     }
 
     #[test]

@@ -146,9 +146,9 @@ impl Header {
 
     /// Reads and checks a whole file for a model.
     fn read(file: &[u8], identity: &Identity, model: &Model) -> Result<Header> {
-        let page = file.get(..PAGE).ok_or_else(|| {
-            fault(ErrorKind::Truncated, format!("the header needs {PAGE} bytes: {}", file.len()))
-        })?;
+        let page = file
+            .get(..PAGE)
+            .ok_or_else(|| fault(ErrorKind::Truncated, format!("the header needs {PAGE} bytes: {}", file.len())))?;
         if &page[..8] != MAGIC {
             return Err(fault(ErrorKind::Format, "header: no magic MOTEKVS"));
         }

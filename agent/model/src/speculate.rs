@@ -97,15 +97,23 @@ impl Drafts {
         }
     }
 
-    /// What a batch takes: measured, or from the nearest smaller one that was.
+    /// What a batch takes: as measured, for it or for a larger one if that was faster; else by a smaller one and a margin.
     fn time_of(&self, n_tokens: usize) -> f64 {
         let single = if self.seconds[1] > 0.0 { self.seconds[1] } else { 1.0 };
-        let measured = (1..=n_tokens.min(self.seconds.len() - 1)).rev().find(|&n| self.seconds[n] > 0.0);
-        let (nearest, seconds) = measured.map_or((1, single), |n| (n, self.seconds[n]));
-        seconds + (n_tokens - nearest) as f64 * FIRST_MARGIN * single
+        let n_tokens = n_tokens.min(MAX_DRAFT + 1);
+        let measured = |n: &usize| self.seconds[*n] > 0.0;
+        let at_most = (n_tokens..self.seconds.len()).filter(measured).map(|n| self.seconds[n]);
+        let at_most = at_most.fold(f64::INFINITY, f64::min);
+        if self.seconds[n_tokens] > 0.0 {
+            return at_most;
+        }
+        let nearest = (1..n_tokens).rev().find(measured);
+        let (nearest, seconds) = nearest.map_or((1, single), |n| (n, self.seconds[n]));
+        at_most.min(seconds + (n_tokens - nearest) as f64 * FIRST_MARGIN * single)
     }
 
-    /// Finds the longest match of the last tokens, the latest of equals, and takes what followed it.
+    /// Finds the longest match of the last tokens, the latest of equals, and takes what followed it; where that reaches the
+    /// end, it is taken to follow itself.
     fn look_up(&mut self, tokens: &[u32]) {
         self.guess.clear();
         self.n_true = 0;
@@ -122,8 +130,10 @@ impl Drafts {
         }
         if longest > 0 {
             self.class = MATCH_CLASSES.iter().rposition(|&least| longest >= least).unwrap_or(0);
-            let end = tokens.len().min(follows + MAX_DRAFT);
-            self.guess.extend_from_slice(&tokens[follows..end]);
+            for at in follows..follows + MAX_DRAFT {
+                let next = tokens.get(at).copied().unwrap_or_else(|| self.guess[at - tokens.len()]);
+                self.guess.push(next);
+            }
         }
     }
 }
@@ -140,11 +150,23 @@ mod tests {
 
     #[test]
     fn the_longest_match_decides_and_of_equals_the_latest() {
-        assert_eq!(guess(&[1, 2, 3, 9, 2, 3, 7, 1, 2, 3]), [9, 2, 3, 7, 1, 2, 3]);
-        assert_eq!(guess(&[3, 9, 3, 7, 3]), [7, 3]);
-        assert_eq!(guess(&[5, 5, 5]), [5]);
+        assert_eq!(guess(&[1, 2, 3, 9, 2, 3, 7, 1, 2, 3])[..9], [9, 2, 3, 7, 1, 2, 3, 9, 2]);
+        assert_eq!(guess(&[3, 9, 3, 7, 3])[..5], [7, 3, 7, 3, 7]);
+        assert_eq!(guess(&[5, 5, 5]), [5; MAX_DRAFT]);
         assert_eq!(guess(&[1, 2, 3]), Vec::<u32>::new());
         assert_eq!(guess(&[]), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn a_batch_is_taken_to_cost_what_was_measured_or_less_than_a_larger_one() {
+        let mut drafts = Drafts::new(None);
+        let times = |drafts: &Drafts| [3, 4, 5, 8, 100].map(|n| (drafts.time_of(n) * 1000.0).round());
+        drafts.took(1, Duration::from_millis(100));
+        assert_eq!(times(&drafts), [150.0, 175.0, 200.0, 275.0, 475.0]);
+        drafts.took(4, Duration::from_millis(900));
+        assert_eq!(times(&drafts), [150.0, 900.0, 925.0, 1000.0, 1200.0]);
+        drafts.took(8, Duration::from_millis(160));
+        assert_eq!(times(&drafts), [150.0, 160.0, 160.0, 160.0, 360.0]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{Manifest, SpecialTokens};
+use crate::map::give_back_freed_memory;
 use crate::vocabulary::Vocabulary;
 use crate::well_formed::WellFormed;
 
@@ -27,8 +28,7 @@ pub struct Tokenizer {
 
 /// The library's tokenizer with the one kind of model that the families here have. So the vocabulary is read straight into
 /// its tables; the library's own type of any model reads it into a JSON tree first.
-pub(crate) type Bpe =
-    TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
+pub(crate) type Bpe = TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
 
 struct Inner {
     tokenizer: Bpe,
@@ -56,6 +56,7 @@ impl Tokenizer {
             return Err(Error::bundle(ErrorKind::Tokenizer, message));
         }
         let inner = Inner { tokenizer, vocabulary, special: special.clone(), add_bos: manifest.add_bos };
+        give_back_freed_memory();
         Ok(Tokenizer { inner: Arc::new(inner), grammars: Arc::default() })
     }
 
@@ -113,7 +114,11 @@ impl Tokenizer {
 
     /// The compiler of grammars for this vocabulary, made at the first use.
     pub(crate) fn grammars(&self) -> Result<&ParserFactory> {
-        let made = self.grammars.get_or_init(|| self.inner.clone().parser_factory().map_err(|e| e.to_string()));
+        let made = self.grammars.get_or_init(|| {
+            let made = self.inner.clone().parser_factory().map_err(|e| e.to_string());
+            give_back_freed_memory();
+            made
+        });
         made.as_ref().map_err(|e| Error::new(ErrorKind::Grammar, format!("the vocabulary cannot be masked: {e}")))
     }
 }

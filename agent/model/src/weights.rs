@@ -68,8 +68,8 @@ pub(crate) struct Weights {
 impl Weights {
     /// Maps the file and checks header and index against each other and against the file's size.
     pub(crate) fn open(file: &File) -> Result<Weights> {
-        let map = FileMap::open(file)
-            .map_err(|e| Error::new(ErrorKind::Io, format!("weights.bin cannot be mapped: {e}")))?;
+        let map =
+            FileMap::open(file).map_err(|e| Error::new(ErrorKind::Io, format!("weights.bin cannot be mapped: {e}")))?;
         let map = Arc::new(map);
         let entries = read_index(&map)?;
         let mut by_name = HashMap::with_capacity(entries.len());
@@ -167,9 +167,9 @@ impl Weight {
         };
         let groups = self.map[self.bytes.clone()].chunks_exact(group_bytes as usize);
         let is_finite = |half: &[u8; 2]| u16::from_le_bytes(*half) & 0x7c00 != 0x7c00;
-        let bad = groups.map(|group| &group[..scale_bytes]).position(|halves| {
-            !halves.as_chunks::<2>().0.iter().all(is_finite)
-        });
+        let bad = groups
+            .map(|group| &group[..scale_bytes])
+            .position(|halves| !halves.as_chunks::<2>().0.iter().all(is_finite));
         match bad {
             Some(group) => Err(format_error(format!("{}: a scale is not finite in group: {group}", self.name))),
             None => Ok(()),

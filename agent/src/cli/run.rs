@@ -17,8 +17,8 @@ use super::load::{LoadArgs, SpeculateArg};
 use crate::context::{Prompt, ShortlistCaps, Style};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{
-    Author, Budgets, Identity, ModelAuthor, ModelAuthorOptions, Recorder, Report, ScriptedAuthor, Session, SessionOptions, Status,
-    this_device,
+    Author, Budgets, Identity, ModelAuthor, ModelAuthorOptions, Recorder, Report, ScriptedAuthor, Session,
+    SessionOptions, Status, this_device,
 };
 use crate::store::Store;
 use crate::tools::{ToolOptions, ToolRuntime};

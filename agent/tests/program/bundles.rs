@@ -143,7 +143,7 @@ fn a_flipped_bit_in_the_weights() {
         expect![[r#"
         exit 78
         -- stderr
-        mote: weights.bin: sha256 is not 0090495e5ae40f774f9a19f27429a73a798d9d68608cf1ae0912a1d07370fb5d: 9e09c86a5940beef869d0fd37b50dd67f59fa5260549db532c63c81f3c26ed69
+        mote: weights.bin: sha256 is not 795c8d1dd00dd41bef1ba6b3ac18cd106043fc5ac024127ef2f3af1aba7899a3: 5f72f63a15ac4c0f12c42559d0d11549c348aa3a526bdcedba9f5d6a7d5cab56
           hint: export the bundle again with model-export, or import a good copy with: mote model import PATH
     "#]],
     );

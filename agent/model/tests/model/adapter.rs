@@ -30,7 +30,13 @@ fn index(weights: &[u8]) -> Vec<Value> {
 fn matrices(weights: &[u8]) -> Vec<(String, usize, usize)> {
     let entries = index(weights).into_iter().filter(|entry| entry["kind"] != "f32" && entry["name"] != "embed");
     entries
-        .map(|e| (e["name"].as_str().unwrap().to_owned(), e["rows"].as_u64().unwrap() as usize, e["cols"].as_u64().unwrap() as usize))
+        .map(|e| {
+            (
+                e["name"].as_str().unwrap().to_owned(),
+                e["rows"].as_u64().unwrap() as usize,
+                e["cols"].as_u64().unwrap() as usize,
+            )
+        })
         .collect()
 }
 
@@ -90,7 +96,8 @@ fn in_eight_bits(files: &Files, merged: bool) -> Files {
                 if merged && entry["name"] != "embed" {
                     let (a, b) = (halves(n_matrices, RANK * cols), halves(n_matrices + 500, rows * RANK));
                     for (i, value) in values.iter_mut().enumerate() {
-                        let products = (0..RANK).map(|k| b[i / cols * RANK + k].to_f32() * a[k * cols + i % cols].to_f32());
+                        let products =
+                            (0..RANK).map(|k| b[i / cols * RANK + k].to_f32() * a[k * cols + i % cols].to_f32());
                         *value += ALPHA / RANK as f32 * products.sum::<f32>();
                     }
                 }

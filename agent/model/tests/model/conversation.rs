@@ -181,7 +181,10 @@ fn what_makes_no_sense_is_refused() {
 #[test]
 fn a_budget_is_checked_before_loading_and_says_what_fits() {
     let open = |context, memory_budget| {
-        Model::open(&fixture("tiny-llama"), &LoadOptions { threads: 1, context, memory_budget, ..LoadOptions::default() })
+        Model::open(
+            &fixture("tiny-llama"),
+            &LoadOptions { threads: 1, context, memory_budget, ..LoadOptions::default() },
+        )
     };
     let needed = open(512, None).unwrap().memory().total();
     assert_eq!(open(512, Some(needed)).unwrap().memory().kv_kind, KvKind::F16);

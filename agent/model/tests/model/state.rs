@@ -37,11 +37,12 @@ fn a_conversation_goes_on_from_its_snapshot() {
                 let mut again = model.restore(&path, None).unwrap();
                 assert_eq!(again.tokens(), ids);
                 let mut heard = Vec::new();
-                again.prefill(&[7], &mut |_, total| {
-                    heard.push(total);
-                    ControlFlow::Continue(())
-                })
-                .unwrap();
+                again
+                    .prefill(&[7], &mut |_, total| {
+                        heard.push(total);
+                        ControlFlow::Continue(())
+                    })
+                    .unwrap();
                 assert!(heard.iter().all(|&total| total == 1), "only what is new is evaluated");
                 again.truncate(ids.len());
                 assert_eq!(generate(&mut again, 40), expected, "{name} {kv} {context}");
