@@ -97,9 +97,8 @@ impl Drafts {
         }
     }
 
-    /// What a batch takes: as measured, for it or for a larger one if that was faster; else by a smaller one and a margin.
+    /// What a batch takes: as measured, for it or for a larger one if that was faster; else by what a token more has cost so far.
     fn time_of(&self, n_tokens: usize) -> f64 {
-        let single = if self.seconds[1] > 0.0 { self.seconds[1] } else { 1.0 };
         let n_tokens = n_tokens.min(MAX_DRAFT + 1);
         let measured = |n: &usize| self.seconds[*n] > 0.0;
         let at_most = (n_tokens..self.seconds.len()).filter(measured).map(|n| self.seconds[n]);
@@ -107,9 +106,17 @@ impl Drafts {
         if self.seconds[n_tokens] > 0.0 {
             return at_most;
         }
-        let nearest = (1..n_tokens).rev().find(measured);
-        let (nearest, seconds) = nearest.map_or((1, single), |n| (n, self.seconds[n]));
-        at_most.min(seconds + (n_tokens - nearest) as f64 * FIRST_MARGIN * single)
+        let Some(smallest) = (1..self.seconds.len()).find(measured) else {
+            return 1.0 + (n_tokens - 1) as f64 * FIRST_MARGIN;
+        };
+        let single = self.seconds[smallest] / (1.0 + (smallest - 1) as f64 * FIRST_MARGIN);
+        let Some(nearest) = (1..n_tokens).rev().find(measured) else { return at_most.min(single) };
+        let steps = (nearest - smallest).max(1) as f64;
+        let margin = match nearest == smallest {
+            true => FIRST_MARGIN * single,
+            false => ((self.seconds[nearest] - self.seconds[smallest]) / steps).clamp(0.0, FIRST_MARGIN * single),
+        };
+        at_most.min(self.seconds[nearest] + (n_tokens - nearest) as f64 * margin)
     }
 
     /// Finds the longest match of the last tokens, the latest of equals, and takes what followed it; where that reaches the
@@ -166,7 +173,10 @@ mod tests {
         drafts.took(4, Duration::from_millis(900));
         assert_eq!(times(&drafts), [150.0, 900.0, 925.0, 1000.0, 1200.0]);
         drafts.took(8, Duration::from_millis(160));
-        assert_eq!(times(&drafts), [150.0, 160.0, 160.0, 160.0, 360.0]);
+        assert_eq!(times(&drafts), [150.0, 160.0, 160.0, 160.0, 229.0]);
+        let mut drafts = Drafts::new(None);
+        drafts.took(5, Duration::from_millis(200));
+        assert_eq!(times(&drafts), [100.0, 100.0, 200.0, 275.0, 475.0]);
     }
 
     #[test]
