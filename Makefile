@@ -17,6 +17,8 @@ MCP_NODE  := $(CACHE)/mcp-node
 PEERS_VENV := $(CACHE)/peers-venv
 PEERS_4B  := $(CACHE)/qwen3-4b
 PIP       := bin/python -m pip install --quiet --disable-pip-version-check
+MONTY     := 1.4.0
+MONTY_VENV := $(CACHE)/monty-$(MONTY)
 CARGO_FUZZ_VERSION := 0.13.2
 CARGO_DENY_VERSION := 0.20.2
 
@@ -101,9 +103,9 @@ bench: model ## measure load, prefill and decode of the default model
 bench-peers: model $(PEERS_VENV)/stamp $(PEERS_4B)/stamp ## compare with llama.cpp, ik_llama.cpp (IK_LLAMA_DIR), mistral.rs, onnxruntime-genai
 	@MOTE="$(MOTE)" VENV="$(PEERS_VENV)" LARGE="$(PEERS_4B)" CACHE="$(CACHE)" bash tests/peers/run.sh
 
-bench-script: $(CACHE)/monty-venv/stamp ## compare the action language's machine with pydantic-monty
-	@$(CARGO) build --release --quiet --package mote-script --example micro
-	@$(CACHE)/monty-venv/bin/python agent/script/bench/compare.py $(TARGET)/release/examples/micro
+bench-script: $(MONTY_VENV)/stamp ## compare the action language's machine with pydantic-monty and rhai
+	@$(CARGO) build --release --quiet --manifest-path agent/script/bench/Cargo.toml --target-dir "$(TARGET)"
+	@$(MONTY_VENV)/bin/python agent/script/bench/compare.py $(TARGET)/release/mote-script-bench
 
 lint: ## check format, and lints as errors
 	$(CARGO) fmt --all --check
@@ -151,9 +153,9 @@ $(MCP_NODE)/stamp: tests/mcp-node/package.json
 	@cd "$(MCP_NODE)" && npm install --silent --no-audit --no-fund
 	@touch $@
 
-$(CACHE)/monty-venv/stamp:
-	@$(PYTHON) -m venv "$(CACHE)/monty-venv"
-	@$(CACHE)/monty-venv/$(PIP) pydantic-monty==1.4.0
+$(MONTY_VENV)/stamp:
+	@$(PYTHON) -m venv "$(MONTY_VENV)"
+	@$(MONTY_VENV)/$(PIP) pydantic-monty==$(MONTY)
 	@touch $@
 
 $(CACHE)/cargo/bin/cargo-fuzz:

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use expect_test::{Expect, expect};
 use mote::cancel::Cancel;
 use mote::home::Home;
-use mote::tools::{ServerState, ToolOptions, ToolOutcome, ToolRuntime};
+use mote::tools::{ServerState, ToolOptions, ToolOutcome, ToolRequest, ToolRuntime};
 use serde_json::{Map, Value, json};
 
 const MOTE: &str = env!("CARGO_BIN_EXE_mote");
@@ -399,4 +399,49 @@ fn nothing_survives_a_mote_that_is_killed() {
         mote.wait().unwrap();
         ground.nothing_survives();
     }
+}
+
+/// Each call comes back only when another one is under way: one after the other they would run into their time limit.
+#[test]
+fn calls_side_by_side_wait_for_each_other_and_keep_their_order() {
+    let ground =
+        Ground::new(json!({"a": {"args": ["meets"], "trusted": true}, "b": {"args": ["meets"], "trusted": true}}));
+    let mut runtime = ground.open();
+    let meets = [("a", "1", "3"), ("b", "2", "1"), ("a", "3", "2")];
+    let all: Vec<_> =
+        meets.iter().map(|(server, me, other)| (*server, arguments(json!({"me": me, "other": other})))).collect();
+    let mut requests: Vec<_> =
+        all.iter().map(|(server, arguments)| ToolRequest { server, tool: "meet", arguments }).collect();
+    let nobody = Map::new();
+    requests.insert(1, ToolRequest { server: "a", tool: "nothing", arguments: &nobody });
+    let outcomes = runtime.call_all(&requests);
+    let shown: Vec<String> = outcomes
+        .iter()
+        .map(|outcome| outcome.result.as_ref().map_or_else(|failure| failure.kind.clone(), Value::to_string))
+        .collect();
+    expect![[r#"
+        {"me":"1","met":"3"}
+        unknown_tool
+        {"me":"2","met":"1"}
+        {"me":"3","met":"2"}"#]]
+    .assert_eq(&shown.join("\n"));
+    drop(runtime);
+    ground.nothing_survives();
+}
+
+#[test]
+fn a_server_that_breaks_under_calls_side_by_side_is_ended_once() {
+    let ground = Ground::fake("ok");
+    let mut runtime = ground.open();
+    let (nothing, text) = (Map::new(), arguments(json!({"text": "a"})));
+    let requests = [("echo", &text), ("crash", &nothing), ("echo", &text)].map(|(tool, arguments)| ToolRequest {
+        server: "fake",
+        tool,
+        arguments,
+    });
+    let outcomes = runtime.call_all(&requests);
+    assert_eq!(outcomes[1].result.as_ref().unwrap_err().kind, "server");
+    assert_eq!(call(&mut runtime, "echo", json!({"text": "still there"})).result, Ok(json!({"text": "still there"})));
+    drop(runtime);
+    ground.nothing_survives();
 }

@@ -16,6 +16,7 @@ const LIMITS: Limits = Limits {
     nesting: 40,
     frames: 20,
     calls: 8,
+    gathered: 3,
     suspensions: 8,
     printed_bytes: 2_000,
     source_bytes: 8_000,
@@ -36,6 +37,14 @@ fn result(n: usize) -> Result<Value, CallError> {
         0 => Ok(json!([{"a": n, "b": "x".repeat(n)}, {"a": 2.5, "b": null}])),
         1 => Err(CallError { kind: "timeout".into(), message: "no answer".into() }),
         _ => Ok(json!("some text")),
+    }
+}
+
+/// Goes on with the result of one call, or with those of a `gather`.
+fn answered(vm: &mut Vm, n_calls: Option<usize>, n: usize) -> Step {
+    match n_calls {
+        None => vm.resume(result(n)),
+        Some(n_calls) => vm.resume_all((0..n_calls).map(|i| result(n + i)).collect()),
     }
 }
 
@@ -63,10 +72,14 @@ pub(crate) fn source(bytes: &[u8]) {
     for n in 0.. {
         within_limits(&vm);
         vm.variables();
-        let Step::Call(_) = step else { break };
+        let n_calls = match &step {
+            Step::Call(_) => None,
+            Step::Calls(calls) => Some(calls.len()),
+            _ => break,
+        };
         let mut stored = Vm::decode(&vm.encode()).expect("a state that was stored is read");
-        step = vm.resume(result(n));
-        assert_eq!(stored.resume(result(n)), step, "a stored machine goes another way");
+        step = answered(&mut vm, n_calls, n);
+        assert_eq!(answered(&mut stored, n_calls, n), step, "a stored machine goes another way");
         assert_eq!(stored.encode(), vm.encode(), "a stored machine ends in another state");
     }
     if let Step::Failed(error) = step {
@@ -78,11 +91,18 @@ pub(crate) fn source(bytes: &[u8]) {
 pub(crate) fn state(bytes: &[u8]) {
     let Ok(mut vm) = Vm::decode(bytes) else { return };
     vm.restrict(&LIMITS);
+    let mut n_calls = None;
     for n in 0..10 {
         vm.variables();
         vm.variable_json("x");
-        if !matches!(vm.resume(result(n)), Step::Call(_)) {
-            break;
+        let mut step = answered(&mut vm, n_calls, n);
+        if n == 0 && matches!(step, Step::Failed(_)) {
+            step = answered(&mut vm, Some(2), n);
+        }
+        match step {
+            Step::Call(_) => n_calls = None,
+            Step::Calls(calls) => n_calls = Some(calls.len()),
+            _ => break,
         }
     }
     if let Ok(program) = compile("x = [1]\nprint(x, t.get())\n", &LIMITS) {

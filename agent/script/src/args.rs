@@ -18,10 +18,12 @@ impl Args {
             let message = format!("{what}() takes at most {N} arguments ({} given)", self.plain.len());
             return raise_with(Class::TypeError, message, format!("write {what}({})", names.join(", ")));
         }
-        bound[..self.plain.len()].copy_from_slice(&self.plain);
+        for (place, value) in bound.iter_mut().zip(&self.plain) {
+            *place = *value;
+        }
         for (name, value) in &self.named {
-            match names.iter().position(|n| n == name) {
-                Some(at) if bound[at] == Value::Unbound => bound[at] = *value,
+            match names.iter().position(|n| n == name).and_then(|at| bound.get_mut(at)) {
+                Some(place) if *place == Value::Unbound => *place = *value,
                 Some(_) => {
                     return raise(Class::TypeError, format!("{what}() got multiple values for argument '{name}'"));
                 }
@@ -35,9 +37,9 @@ impl Args {
                 }
             }
         }
-        match (0..n_required).find(|at| bound[*at] == Value::Unbound) {
-            Some(at) => {
-                let message = format!("{what}() missing required argument: '{}'", names[at]);
+        match names.iter().zip(&bound).take(n_required).find(|(_, value)| **value == Value::Unbound) {
+            Some((missing, _)) => {
+                let message = format!("{what}() missing required argument: '{missing}'");
                 raise_with(Class::TypeError, message, format!("write {what}({})", names.join(", ")))
             }
             None => Ok(bound),

@@ -231,7 +231,7 @@ pub(crate) struct Handler {
 impl Expr {
     /// A node over its children, refused when the tree would be deeper than `nesting`.
     pub(crate) fn new(node: Node, pos: Pos, nesting: u32) -> Result<Expr, Error> {
-        let depth = 1 + node.deepest_child();
+        let depth = node.deepest_child().saturating_add(1);
         if depth > nesting {
             return Err(Error::over("nesting", u64::from(nesting), u64::from(depth))
                 .at(pos)

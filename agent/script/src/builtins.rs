@@ -229,6 +229,13 @@ impl Heap {
                 let sorted = self.sorted(items.clone(), &items, reverse)?;
                 self.list(sorted)
             }
+            Builtin::Gather => {
+                args.take("return_exceptions");
+                if let Some((name, _)) = args.named.first() {
+                    return raise(Class::TypeError, format!("'{name}' is an invalid keyword argument for gather()"));
+                }
+                self.list(args.plain)
+            }
             Builtin::Map | Builtin::Filter | Builtin::Print => Err(corrupt()),
         }
     }
@@ -306,13 +313,16 @@ impl Heap {
             }
             (Some(Number::Int(n)), None | Some(0..)) => Ok(Value::Int(n)),
             (Some(Number::Int(n)), Some(digits)) => {
-                let Some(unit) = u32::try_from(-digits).ok().and_then(|d| 10i128.checked_pow(d.min(37))) else {
+                let Some(unit) =
+                    u32::try_from(digits.saturating_neg()).ok().and_then(|d| 10i128.checked_pow(d.min(37)))
+                else {
                     return Ok(Value::Int(0));
                 };
                 let n = i128::from(n);
                 let (quotient, rest) = (n.div_euclid(unit), n.rem_euclid(unit));
-                let up = 2 * rest > unit || (2 * rest == unit && quotient % 2 != 0);
-                i64::try_from((quotient + i128::from(up)) * unit).map_or_else(|_| overflow(), |n| Ok(Value::Int(n)))
+                let up = rest.saturating_mul(2) > unit || (rest.saturating_mul(2) == unit && quotient % 2 != 0);
+                i64::try_from(quotient.saturating_add(i128::from(up)).saturating_mul(unit))
+                    .map_or_else(|_| overflow(), |n| Ok(Value::Int(n)))
             }
             (Some(Number::Float(n)), None) => match whole(n.round_ties_even()) {
                 Some(n) => Ok(Value::Int(n)),
@@ -365,7 +375,7 @@ impl Heap {
             && !digits.contains("__")
             && digits.chars().all(|c| c == '_' || c.is_digit(radix as u32));
         if !well_formed {
-            self.would_fit(4 * text.len() as u64)?;
+            self.would_fit((text.len() as u64).saturating_mul(4))?;
             let message = format!("invalid literal for int() with base {base}: {}", display::quoted(text));
             return raise_with(Class::ValueError, message, "write int(float(x)) for text with a point");
         }
@@ -392,7 +402,7 @@ impl Heap {
         match plain.parse::<f64>() {
             Ok(n) if !bad_underscore => Ok(Value::Float(n)),
             _ => {
-                self.would_fit(4 * text.len() as u64)?;
+                self.would_fit((text.len() as u64).saturating_mul(4))?;
                 let message = format!("could not convert string to float: {}", display::quoted(text));
                 raise_with(Class::ValueError, message, "strip units and separators first: x.replace(\",\", \"\")")
             }
@@ -415,7 +425,7 @@ impl Heap {
             _ => match self.items(class) {
                 Some(classes) => {
                     for class in classes {
-                        if self.is_instance_at(value, *class, depth + 1)? {
+                        if self.is_instance_at(value, *class, depth.saturating_add(1))? {
                             return Ok(true);
                         }
                     }
@@ -446,12 +456,15 @@ fn pow_mod(base: i64, exponent: i64, modulus: i64) -> Outcome<Value> {
         return raise(Class::ValueError, "base is not invertible for the given modulus");
     }
     let wide = i128::from(modulus).abs();
-    let (mut result, mut square, mut left) = (1i128 % wide, i128::from(base).rem_euclid(wide), exponent);
+    let (mut result, mut square, mut left) = (1i128, i128::from(base), exponent);
+    let times = |a: i128, b: i128| a.saturating_mul(b).checked_rem_euclid(wide).unwrap_or(0);
+    square = times(square, 1);
+    result = times(result, 1);
     while left > 0 {
         if left & 1 == 1 {
-            result = result * square % wide;
+            result = times(result, square);
         }
-        square = square * square % wide;
+        square = times(square, square);
         left >>= 1;
     }
     let result = result as i64;
@@ -469,7 +482,7 @@ fn round_float(n: f64, digits: i64) -> f64 {
     if digits < -308 {
         return 0.0f64.copysign(n);
     }
-    let unit = 10f64.powi((-digits) as i32);
+    let unit = 10f64.powi(digits.saturating_neg() as i32);
     let (quotient, rest) = float_divmod(n.abs(), unit);
     let up = rest > unit / 2.0 || (rest == unit / 2.0 && quotient % 2.0 != 0.0);
     ((quotient + if up { 1.0 } else { 0.0 }) * unit).copysign(n)

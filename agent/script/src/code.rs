@@ -5,6 +5,7 @@
 use crate::ast::{BinOp, CmpOp, Const, ParamKind, UnOp};
 use crate::error::Pos;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A compiled source, ready for [`crate::Vm::start`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,7 +22,7 @@ pub(crate) struct Code {
     pub(crate) positions: Vec<Pos>,
     pub(crate) consts: Vec<Const>,
     /// Attribute names, method names and names of arguments.
-    pub(crate) names: Vec<String>,
+    pub(crate) names: Vec<Arc<str>>,
     /// Global names; the VM resolves them to its slots when it loads the code.
     pub(crate) globals: Vec<String>,
     /// Local names, parameters first, then what a `lambda` captures, then the others.
@@ -37,6 +38,12 @@ pub(crate) enum Op {
     LoadLocal(u32),
     StoreLocal(u32),
     DeleteLocal(u32),
+    /// As `LoadLocal`, but a growing string stays one: the `Grow` that follows knows whether it was read in between.
+    LoadGrowing(u32),
+    LoadGlobalGrowing(u32),
+    /// Pops `b` and `a`, and stores `a += b`.
+    Grow(u32),
+    GrowGlobal(u32),
     LoadGlobal(u32),
     StoreGlobal(u32),
     DeleteGlobal(u32),
@@ -109,6 +116,21 @@ pub(crate) enum Op {
         name: u32,
         owner: Option<u32>,
     },
+    /// As `CallMethod`, but where that is a tool, pushes the call in place of making it.
+    Defer {
+        name: u32,
+        owner: Option<u32>,
+        n_plain: u32,
+        n_named: u32,
+        first: u32,
+    },
+    /// As `Defer`; the arguments are one list and one dict.
+    DeferSpread {
+        name: u32,
+        owner: Option<u32>,
+    },
+    /// Pops whether exceptions are results and a list; makes the calls in the list side by side and pushes their results.
+    Gather,
     /// Pops captured values, then defaults, and pushes the function.
     MakeFunction {
         code: u32,

@@ -51,22 +51,20 @@ impl Heap {
         }
         let (value, next) = match self.object(source).ok_or_else(corrupt)? {
             Object::List(items) | Object::Tuple(items) => match items.get(at as usize) {
-                Some(value) => (*value, at + 1),
+                Some(value) => (*value, at.saturating_add(1)),
                 None => return self.exhaust(id),
             },
             Object::Range { start, step, .. } => {
                 if at >= size {
                     return self.exhaust(id);
                 }
-                (Value::Int(start.wrapping_add(step.wrapping_mul(at as i64))), at + 1)
+                (Value::Int(start.wrapping_add(step.wrapping_mul(at as i64))), at.saturating_add(1))
             }
             Object::Str(text) => {
                 let Some(c) = text.text.get(at as usize..).and_then(|rest| rest.chars().next()) else {
                     return self.exhaust(id);
                 };
-                let mut buffer = [0; 4];
-                let text = c.encode_utf8(&mut buffer).to_owned();
-                (self.str(&text)?, at + c.len_utf8() as u64)
+                (self.counted_string(String::from(c), 1)?, at.saturating_add(c.len_utf8() as u64))
             }
             Object::Dict(table) | Object::Set(table) => {
                 if table.len() as u64 != size {
@@ -124,17 +122,22 @@ impl Heap {
 
     pub(crate) fn get_item(&mut self, value: Value, index: Value) -> Outcome<Value> {
         match self.object(value) {
-            Some(Object::List(items)) => Ok(items[self.position("list", index, items.len())?]),
-            Some(Object::Tuple(items)) => Ok(items[self.position("tuple", index, items.len())?]),
+            Some(Object::List(items)) => {
+                items.get(self.position("list", index, items.len())?).copied().ok_or_else(corrupt)
+            }
+            Some(Object::Tuple(items)) => {
+                items.get(self.position("tuple", index, items.len())?).copied().ok_or_else(corrupt)
+            }
             Some(Object::Str(text)) => {
                 let at = self.position("str", index, text.n_chars as usize)?;
                 let part = if text.text.len() as u64 == text.n_chars {
-                    text.text.get(at..at + 1).unwrap_or("").to_owned()
+                    text.text.get(at..at.saturating_add(1)).unwrap_or("").to_owned()
                 } else {
                     self.work(at as u64 / 16)?;
                     text.text.chars().nth(at).map(String::from).unwrap_or_default()
                 };
-                self.str(&part)
+                self.work(1)?;
+                self.string(part)
             }
             Some(Object::Dict(table)) => match self.find_in(table, index)?.and_then(|slot| table.value_at(slot)) {
                 Some(found) => Ok(found),
@@ -212,7 +215,11 @@ impl Heap {
                     }
                     other => other,
                 })?;
-                self.change_list(id, n, |items| items[at] = new)
+                self.change_list(id, n, |items| {
+                    if let Some(place) = items.get_mut(at) {
+                        *place = new;
+                    }
+                })
             }
             Object::Dict(_) => self.insert(id, index, new),
             _ => self.no_item_change(value, "assignment"),
@@ -270,7 +277,7 @@ impl Heap {
         if step == 0 {
             return raise(Class::ValueError, "slice step cannot be zero");
         }
-        let (low, high) = if step < 0 { (-1, len - 1) } else { (0, len) };
+        let (low, high) = if step < 0 { (-1, len.saturating_sub(1)) } else { (0, len) };
         let clamp = |n: i64| if n < 0 { n.saturating_add(len).max(low) } else { n.min(high) };
         let start = numbers[0].map_or(if step < 0 { high } else { low }, clamp);
         let stop = numbers[1].map_or(if step < 0 { low } else { high }, clamp);
@@ -290,7 +297,7 @@ impl Heap {
                 self.would_fit((n as u64).saturating_mul(4))?;
                 let ascii = text.text.len() as u64 == text.n_chars;
                 let part: String = if ascii && step == 1 {
-                    text.text.get(at(0)..at(0) + n).unwrap_or("").to_owned()
+                    text.text.get(at(0)..at(0).saturating_add(n)).unwrap_or("").to_owned()
                 } else if step == 1 {
                     self.work(len / 16)?;
                     text.text.chars().skip(at(0)).take(n).collect()
@@ -336,10 +343,10 @@ impl Heap {
             Some(new) => self.collected(new)?,
             None => Vec::new(),
         };
-        self.work((len + new.len()) as u64 / 8)?;
+        self.work(len.saturating_add(new.len()) as u64 / 8)?;
         if step == 1 {
             let (start, stop) = (start as usize, stop.max(start) as usize);
-            self.change_list(id, len + new.len(), |items| {
+            self.change_list(id, len.saturating_add(new.len()), |items| {
                 items.splice(start..stop, new);
             })?;
             return Ok(());
@@ -350,11 +357,11 @@ impl Heap {
         }
         let mut at: Vec<usize> = (0..n).map(|i| start.wrapping_add(step.wrapping_mul(i as i64)) as usize).collect();
         at.sort_unstable();
-        let mut idx = 0;
+        let mut idx = 0usize;
         self.change_list(id, len, |items| {
             items.retain(|_| {
-                idx += 1;
-                at.binary_search(&(idx - 1)).is_err()
+                idx = idx.saturating_add(1);
+                at.binary_search(&idx.saturating_sub(1)).is_err()
             });
         })?;
         Ok(())
@@ -479,8 +486,9 @@ impl Heap {
             let message = format!("not enough values to unpack (expected at least {least}, got {})", items.len());
             return raise(Class::ValueError, message);
         }
-        let rest = items.splice(before..items.len() - after, [Value::None]).collect();
-        items[before] = self.list(rest)?;
+        let rest = items.splice(before..items.len().saturating_sub(after), [Value::None]).collect();
+        let rest = self.list(rest)?;
+        *items.get_mut(before).ok_or_else(corrupt)? = rest;
         Ok(items)
     }
 

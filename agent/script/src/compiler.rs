@@ -5,6 +5,7 @@
 //! nothing. `finally` blocks are compiled once for each way out, within `Limits::instructions`.
 
 mod expr;
+mod gather;
 
 use crate::ast::*;
 use crate::code::{Code, Op, Program};
@@ -15,6 +16,8 @@ use std::rc::Rc;
 
 /// Functions of one source.
 const MOST_FUNCTIONS: usize = 1_000;
+/// The built-in whose arguments are compiled in a way of their own.
+const GATHER: &str = "gather";
 
 /// Compiles a source within `limits`.
 ///
@@ -28,13 +31,17 @@ pub fn compile(source: &str, limits: &Limits) -> Result<Program, Error> {
         );
     }
     let block = parser::program(source, limits.nesting)?;
-    let mut compiler = Compiler { scopes: vec![Scope::new("program", false)], codes: Vec::new(), n_ops: 0, limits };
+    let mut compiler =
+        Compiler { outer: Scope::new("program", false), inner: Vec::new(), codes: Vec::new(), n_ops: 0, limits };
     compiler.program(&block)?;
     Ok(Program { codes: compiler.codes })
 }
 
 struct Compiler {
-    scopes: Vec<Scope>,
+    /// The program's own statements.
+    outer: Scope,
+    /// The functions under compilation, innermost last.
+    inner: Vec<Scope>,
     codes: Vec<Code>,
     n_ops: u32,
     limits: Limits,
@@ -79,7 +86,7 @@ impl Scope {
 
     fn slot(&mut self, name: &str) -> u32 {
         self.code.locals.push(name.to_owned());
-        self.code.locals.len() as u32 - 1
+        (self.code.locals.len() as u32).saturating_sub(1)
     }
 
     fn bind(&mut self, name: &str) -> u32 {
@@ -98,22 +105,18 @@ fn interned(list: &mut Vec<String>, name: &str) -> u32 {
         Some(idx) => idx as u32,
         None => {
             list.push(name.to_owned());
-            list.len() as u32 - 1
+            (list.len() as u32).saturating_sub(1)
         }
     }
 }
 
 impl Compiler {
     fn scope(&mut self) -> &mut Scope {
-        if self.scopes.is_empty() {
-            self.scopes.push(Scope::new("program", false));
-        }
-        let last = self.scopes.len() - 1;
-        &mut self.scopes[last]
+        self.inner.last_mut().unwrap_or(&mut self.outer)
     }
 
     fn emit(&mut self, op: Op, pos: Pos) -> Result<usize, Error> {
-        self.n_ops += 1;
+        self.n_ops = self.n_ops.saturating_add(1);
         if self.n_ops > self.limits.instructions {
             let limit = u64::from(self.limits.instructions);
             return Err(Error::over("instruction", limit, u64::from(self.n_ops))
@@ -123,7 +126,7 @@ impl Compiler {
         let code = &mut self.scope().code;
         code.ops.push(op);
         code.positions.push(pos);
-        Ok(code.ops.len() - 1)
+        Ok(code.ops.len().saturating_sub(1))
     }
 
     fn here(&mut self) -> u32 {
@@ -154,10 +157,10 @@ impl Compiler {
             (a, b) => a == b,
         };
         let idx = match consts.iter().rev().take(32).position(same) {
-            Some(back) => consts.len() - 1 - back,
+            Some(back) => consts.len().saturating_sub(1).saturating_sub(back),
             None => {
                 consts.push(value);
-                consts.len() - 1
+                consts.len().saturating_sub(1)
             }
         };
         self.emit(Op::Const(idx as u32), pos)?;
@@ -165,7 +168,14 @@ impl Compiler {
     }
 
     fn attr_name(&mut self, name: &str) -> u32 {
-        interned(&mut self.scope().code.names, name)
+        let names = &mut self.scope().code.names;
+        match names.iter().position(|n| **n == *name) {
+            Some(idx) => idx as u32,
+            None => {
+                names.push(name.into());
+                (names.len() as u32).saturating_sub(1)
+            }
+        }
     }
 
     fn program(&mut self, block: &[Stmt]) -> Result<(), Error> {
@@ -183,9 +193,8 @@ impl Compiler {
     fn finish(&mut self, pos: Pos) -> Result<(), Error> {
         self.constant(Const::None, pos)?;
         self.emit(Op::Return, pos)?;
-        if let Some(scope) = self.scopes.pop() {
-            self.codes.push(scope.code);
-        }
+        let scope = self.inner.pop();
+        self.codes.push(scope.map_or_else(|| std::mem::take(&mut self.outer.code), |scope| scope.code));
         if self.codes.len() > MOST_FUNCTIONS {
             return Err(Error::over("function", MOST_FUNCTIONS as u64, self.codes.len() as u64).at(pos));
         }
@@ -472,6 +481,9 @@ impl Compiler {
                 "move it to the top of the program and pass what it needs",
             ));
         }
+        if name == GATHER {
+            return Err(Error::unsupported(pos, "`gather` is built in and cannot be defined", "choose another name"));
+        }
         let defaults: Vec<&Expr> = params.iter().filter_map(|p| p.default.as_ref()).collect();
         for default in &defaults {
             self.expr(default)?;
@@ -491,10 +503,10 @@ impl Compiler {
         if let Some(name) = scope.globals_declared.iter().find(|g| scope.local(g).is_some()).cloned() {
             return Err(Error::syntax(pos, format!("parameter declared global: `{name}`")));
         }
-        self.scopes.push(scope);
+        self.inner.push(scope);
         self.block(body)?;
         self.finish(pos)?;
-        let code = self.codes.len() as u32 - 1;
+        let code = (self.codes.len() as u32).saturating_sub(1);
         self.emit(Op::MakeFunction { code, n_defaults: defaults.len() as u32, n_captured: 0 }, pos)?;
         self.store(name, pos)
     }

@@ -13,8 +13,8 @@ struct Out<'a> {
 
 impl Out<'_> {
     fn push(&mut self, piece: &str) -> Outcome<()> {
-        self.heap.would_fit((self.text.len() + piece.len()) as u64)?;
-        self.heap.work(1 + piece.len() as u64 / 64)?;
+        self.heap.would_fit(self.text.len().saturating_add(piece.len()) as u64)?;
+        self.heap.work((piece.len() as u64 / 64).saturating_add(1))?;
         self.text.push_str(piece);
         Ok(())
     }
@@ -23,7 +23,7 @@ impl Out<'_> {
         let Value::Object(id) = value else { return self.push(&plain(value)) };
         match self.heap.get(id)? {
             Object::Str(text) => {
-                self.heap.would_fit(4 * text.text.len() as u64)?;
+                self.heap.would_fit((text.text.len() as u64).saturating_mul(4))?;
                 self.push(&quoted(&text.text))
             }
             Object::Range { start, stop, step: 1 } => self.push(&format!("range({start}, {stop})")),
@@ -31,6 +31,7 @@ impl Out<'_> {
             Object::Iter { .. } => self.push("<iterator>"),
             Object::Function { .. } => self.push("<function>"),
             Object::Method { name, .. } => self.push(&format!("<method {name}>")),
+            Object::Pending(_) => self.push("<call>"),
             Object::Exception { class, args, .. } => {
                 self.push(class.name())?;
                 self.nested(id, "(", args, ")")
@@ -137,13 +138,14 @@ impl Heap {
             Some(Object::List(items)) => match items.first() {
                 Some(first) if depth < DEEPEST => {
                     let mixed = items.iter().take(50).any(|item| self.type_name(*item) != self.type_name(*first));
-                    let of = if mixed { "mixed".to_owned() } else { self.shape_at(*first, depth + 1) };
+                    let of = if mixed { "mixed".to_owned() } else { self.shape_at(*first, depth.saturating_add(1)) };
                     format!("list[{}] of {of}", items.len())
                 }
                 _ => format!("list[{}]", items.len()),
             },
             Some(Object::Tuple(items)) if depth < DEEPEST && items.len() <= 6 => {
-                let parts: Vec<String> = items.iter().map(|item| self.shape_at(*item, depth + 1)).collect();
+                let parts: Vec<String> =
+                    items.iter().map(|item| self.shape_at(*item, depth.saturating_add(1))).collect();
                 format!("({})", parts.join(", "))
             }
             Some(Object::Tuple(items)) => format!("tuple[{}]", items.len()),
@@ -153,7 +155,7 @@ impl Heap {
                 for (key, value) in table.iter().take(KEYS) {
                     match self.text(key) {
                         Some(key) if key.chars().count() <= 40 && depth < DEEPEST => {
-                            parts.push(format!("{key}: {}", self.shape_at(value, depth + 1)));
+                            parts.push(format!("{key}: {}", self.shape_at(value, depth.saturating_add(1))));
                         }
                         _ => return format!("dict[{}]", table.len()),
                     }
@@ -184,7 +186,7 @@ fn plain(value: Value) -> String {
         Value::Json => "<module 'json'>".to_owned(),
         Value::Server(_) => "<server>".to_owned(),
         Value::Tool(_) => "<tool>".to_owned(),
-        Value::Object(_) => String::new(),
+        Value::Object(_) | Value::Growing(..) => String::new(),
     }
 }
 
@@ -209,7 +211,7 @@ pub(crate) fn float(n: f64) -> String {
 /// A string in quotes, as Python's `repr` writes it.
 pub(crate) fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    let mut out = String::with_capacity(text.len() + 2);
+    let mut out = String::with_capacity(text.len().saturating_add(2));
     out.push(quote);
     for c in text.chars() {
         match c {

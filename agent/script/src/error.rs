@@ -125,10 +125,10 @@ impl Error {
         let mut out = self.to_string();
         if let Some(line) = (self.pos.line as usize).checked_sub(1).and_then(|idx| source.lines().nth(idx)) {
             let column = (self.pos.column as usize).saturating_sub(1);
-            let skipped = (column + 20).saturating_sub(SHOWN);
+            let skipped = column.saturating_add(20).saturating_sub(SHOWN);
             let shown: String =
                 line.chars().skip(skipped).take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
-            out.push_str(&format!("\n    {}\n    {}^", shown.trim_end(), " ".repeat(column - skipped)));
+            out.push_str(&format!("\n    {}\n    {}^", shown.trim_end(), " ".repeat(column.saturating_sub(skipped))));
         }
         if let Some(hint) = &self.hint {
             out.push_str("\nhint: ");
@@ -176,16 +176,24 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
 fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = (0..=b.len()).collect();
     let mut two_before = before.clone();
+    let at = |row: &[usize], idx: usize| row.get(idx).copied().unwrap_or(usize::MAX);
+    let mut last_of_a = None;
     for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
+        let mut left = i.saturating_add(1);
+        let mut row = vec![left];
+        let mut last_of_b = None;
         for (j, y) in b.iter().enumerate() {
-            let mut cost = (before[j + 1] + 1).min(row[j] + 1).min(before[j] + usize::from(x != y));
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                cost = cost.min(two_before[j - 1] + 1);
+            let replaced = at(&before, j).saturating_add(usize::from(x != y));
+            let mut cost = at(&before, j.saturating_add(1)).min(left).saturating_add(1).min(replaced);
+            if last_of_b == Some(x) && last_of_a == Some(y) {
+                cost = cost.min(at(&two_before, j.saturating_sub(1)).saturating_add(1));
             }
             row.push(cost);
+            left = cost;
+            last_of_b = Some(y);
         }
         two_before = std::mem::replace(&mut before, row);
+        last_of_a = Some(x);
     }
-    before[b.len()]
+    at(&before, b.len())
 }

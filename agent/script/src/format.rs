@@ -37,7 +37,7 @@ fn parse(spec: &str) -> Option<Spec> {
     }
     let eat = |at: &mut usize, set: &[char]| -> Option<char> {
         let c = chars.get(*at).copied().filter(|c| set.contains(c))?;
-        *at += 1;
+        *at = at.saturating_add(1);
         Some(c)
     };
     out.sign = eat(&mut at, &['+', '-', ' ']);
@@ -47,7 +47,7 @@ fn parse(spec: &str) -> Option<Spec> {
         let mut n: Option<usize> = None;
         while let Some(digit) = chars.get(*at).and_then(|c| c.to_digit(10)) {
             n = Some(n.unwrap_or(0).saturating_mul(10).saturating_add(digit as usize));
-            *at += 1;
+            *at = at.saturating_add(1);
         }
         n
     };
@@ -57,7 +57,7 @@ fn parse(spec: &str) -> Option<Spec> {
         out.precision = Some(number(&mut at)?);
     }
     out.kind = chars.get(at).copied();
-    (at + usize::from(out.kind.is_some()) == chars.len()).then_some(out)
+    (at.saturating_add(usize::from(out.kind.is_some())) == chars.len()).then_some(out)
 }
 
 impl Heap {
@@ -74,8 +74,9 @@ impl Heap {
         if parsed.width > WIDEST || parsed.precision.is_some_and(|p| p > WIDEST) {
             return raise(Class::ValueError, format!("format width or precision too large: {spec}"));
         }
-        self.would_fit(8 * parsed.width.max(parsed.precision.unwrap_or(0)) as u64)?;
-        self.work(1 + parsed.width as u64 / 8 + parsed.precision.unwrap_or(0) as u64)?;
+        let most = parsed.width.max(parsed.precision.unwrap_or(0)) as u64;
+        self.would_fit(most.saturating_mul(8))?;
+        self.work((parsed.width as u64 / 8).saturating_add(parsed.precision.unwrap_or(0) as u64).saturating_add(1))?;
         let unknown = |kind: char| {
             let message = format!("Unknown format code '{kind}' for object of type '{}'", self.type_name(value));
             match kind {
@@ -169,8 +170,8 @@ impl Heap {
         let mut rest = template;
         while let Some(at) = rest.find(['{', '}']) {
             let (before, from) = rest.split_at(at);
-            self.would_fit((out.len() + before.len() + 1) as u64)?;
-            self.work(1 + before.len() as u64 / 64)?;
+            self.would_fit(out.len().saturating_add(before.len()).saturating_add(1) as u64)?;
+            self.work((before.len() as u64 / 64).saturating_add(1))?;
             out.push_str(before);
             if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
                 out.push_str(from.get(..1).unwrap_or(""));
@@ -184,8 +185,8 @@ impl Heap {
                     "write `}}` for the character",
                 );
             };
-            let field = inner.get(..end - 1).unwrap_or("");
-            rest = from.get(end + 1..).unwrap_or("");
+            let field = inner.get(..end.saturating_sub(1)).unwrap_or("");
+            rest = from.get(end.saturating_add(1)..).unwrap_or("");
             let (target, spec) = field.split_once(':').unwrap_or((field, ""));
             let (target, conversion) = target.split_once('!').unwrap_or((target, ""));
             let mut value = self.format_field(target, args, &mut automatic)?;
@@ -201,10 +202,10 @@ impl Heap {
                 value = self.string(text)?;
             }
             let piece = self.format(value, &spec)?;
-            self.would_fit((out.len() + piece.len()) as u64)?;
+            self.would_fit(out.len().saturating_add(piece.len()) as u64)?;
             out.push_str(&piece);
         }
-        self.would_fit((out.len() + rest.len()) as u64)?;
+        self.would_fit(out.len().saturating_add(rest.len()) as u64)?;
         out.push_str(rest);
         Ok(out)
     }
@@ -213,8 +214,8 @@ impl Heap {
         let end = target.find(['.', '[']).unwrap_or(target.len());
         let (name, mut path) = target.split_at(end);
         let found = if name.is_empty() {
-            *automatic += 1;
-            args.plain.get(*automatic - 1).copied()
+            *automatic = automatic.saturating_add(1);
+            args.plain.get(automatic.saturating_sub(1)).copied()
         } else if let Ok(at) = name.parse::<usize>() {
             args.plain.get(at).copied()
         } else {
@@ -266,7 +267,7 @@ impl Heap {
         let mut out = String::new();
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
-            self.would_fit(out.len() as u64 + 8)?;
+            self.would_fit((out.len() as u64).saturating_add(8))?;
             self.work(1)?;
             if c != '%' {
                 out.push(c);
@@ -327,7 +328,7 @@ impl Heap {
                 }
                 other => return raise(Class::ValueError, format!("unsupported format character '{other}'")),
             };
-            self.would_fit((out.len() + piece.len()) as u64)?;
+            self.would_fit(out.len().saturating_add(piece.len()) as u64)?;
             out.push_str(&piece);
         }
         if items.next().is_some() && !matches!(self.object(values), Some(crate::heap::Object::Dict(_))) {
@@ -339,12 +340,12 @@ impl Heap {
 
 /// Where the `}` stands that closes the `{` at the start, one level of braces inside allowed.
 fn field_end(text: &str) -> Option<usize> {
-    let mut depth = 0;
+    let mut depth = 0u32;
     for (at, c) in text.char_indices() {
         match c {
-            '{' => depth += 1,
+            '{' => depth = depth.saturating_add(1),
             '}' if depth == 1 => return Some(at),
-            '}' => depth -= 1,
+            '}' => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth > 2 {
@@ -358,11 +359,11 @@ fn padded(spec: &Spec, prefix: &str, body: &str, default: char) -> String {
     let zero = spec.zero && spec.align.is_none() && default == '>';
     let fill = spec.fill.unwrap_or(if spec.zero { '0' } else { ' ' });
     let align = spec.align.unwrap_or(if zero { '=' } else { default });
-    let missing = spec.width.saturating_sub(prefix.chars().count() + body.chars().count());
+    let missing = spec.width.saturating_sub(prefix.chars().count().saturating_add(body.chars().count()));
     let run = |n: usize| -> String { std::iter::repeat_n(fill, n).collect() };
     match align {
         '<' => format!("{prefix}{body}{}", run(missing)),
-        '^' => format!("{}{prefix}{body}{}", run(missing / 2), run(missing - missing / 2)),
+        '^' => format!("{}{prefix}{body}{}", run(missing / 2), run(missing.div_ceil(2))),
         '=' => format!("{prefix}{}{body}", run(missing)),
         _ => format!("{}{prefix}{body}", run(missing)),
     }
@@ -376,7 +377,7 @@ fn grouped(spec: &Spec, digits: &str, separator: char, n_prefix: usize, kind: Op
     let insert = |whole: &str| {
         let mut out = String::new();
         for (i, c) in whole.chars().enumerate() {
-            if i > 0 && (whole.len() - i).is_multiple_of(size) {
+            if i > 0 && whole.len().saturating_sub(i).is_multiple_of(size) {
                 out.push(separator);
             }
             out.push(c);
@@ -386,7 +387,7 @@ fn grouped(spec: &Spec, digits: &str, separator: char, n_prefix: usize, kind: Op
     let mut out = insert(whole);
     if spec.zero && spec.align.is_none() {
         let mut padded = whole.to_owned();
-        while out.len() + rest.len() + n_prefix < spec.width {
+        while out.len().saturating_add(rest.len()).saturating_add(n_prefix) < spec.width {
             padded.insert(0, '0');
             out = insert(&padded);
         }
@@ -403,7 +404,7 @@ fn exponent(n: f64, precision: usize) -> String {
 
 fn general(n: f64, precision: usize, alternate: bool) -> String {
     let precision = precision.max(1);
-    let scientific = exponent(n, precision - 1);
+    let scientific = exponent(n, precision.saturating_sub(1));
     let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let power: i32 = power.parse().unwrap_or(0);
     let trim = |text: &str| {
@@ -417,17 +418,17 @@ fn general(n: f64, precision: usize, alternate: bool) -> String {
         let sign = if power < 0 { '-' } else { '+' };
         return format!("{}e{sign}{:02}", trim(digits), power.abs());
     }
-    let decimals = (precision as i32 - 1 - power).max(0) as usize;
+    let decimals = (precision as i32).saturating_sub(1).saturating_sub(power).max(0) as usize;
     trim(&format!("{n:.decimals$}"))
 }
 
 /// A precision without a kind: as `g`, but a float keeps its point.
 fn plain_precision(n: f64, precision: usize) -> String {
     let precision = precision.max(1);
-    let scientific = exponent(n, precision - 1);
+    let scientific = exponent(n, precision.saturating_sub(1));
     let power: i32 = scientific.split_once('e').and_then(|(_, p)| p.parse().ok()).unwrap_or(0);
     let text = general(n, precision, false);
-    if power == precision as i32 - 1 && !text.contains('e') {
+    if power == (precision as i32).saturating_sub(1) && !text.contains('e') {
         return exponent_trimmed(&scientific);
     }
     if text.contains(['.', 'e']) { text } else { text + ".0" }

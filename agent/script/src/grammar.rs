@@ -202,7 +202,8 @@ impl Grammar {
                 }
                 body.push_str(") \"\\n\"");
                 if depth < options.block_depth {
-                    let (same, inner) = (format!("{kind}{}b", depth + 1), format!("l{}b", depth + 1));
+                    let (same, inner) =
+                        (format!("{kind}{}b", depth.saturating_add(1)), format!("l{}b", depth.saturating_add(1)));
                     let mark = if depth == 0 { String::new() } else { format!("{} ", quoted(&indent)) };
                     let other = format!("({mark}\"else:\\n\" {same})?");
                     let _ = write!(
@@ -210,7 +211,7 @@ impl Grammar {
                         " | \"if \" x3 \":\\n\" {same} ({mark}\"elif \" x3 \":\\n\" {same}){{0,3}} {other}\
                          | (\"for \" targets \" in \" x3 | \"while \" x3) \":\\n\" {inner} {other}\
                          | \"try:\\n\" {same} ({mark}\"except \" caught \":\\n\" {same}){{1,2}} ({mark}\"finally:\\n\" p{}b)?",
-                        depth + 1
+                        depth.saturating_add(1)
                     );
                 }
                 self.rule(&format!("{kind}{depth}"), &body);
@@ -240,7 +241,7 @@ impl Grammar {
             "targets",
             &format!(
                 "NAME (\", \" NAME){{0,{}}} (\", \" (\"*\" NAME | \"(\" NAME \", \" NAME \")\"))?",
-                MOST_TARGETS - 1
+                MOST_TARGETS.saturating_sub(1)
             ),
         );
     }

@@ -81,6 +81,17 @@ pub(crate) enum Object {
         args: Vec<Value>,
         detail: Box<Detail>,
     },
+    /// A tool call in the arguments of `gather`, which makes it. No name ever holds one.
+    Pending(Box<Pending>),
+}
+
+/// A tool call that is still to be made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    pub(crate) tool: u32,
+    pub(crate) plain: Vec<Value>,
+    pub(crate) named: Vec<(String, Value)>,
+    pub(crate) line: u32,
 }
 
 /// What a function takes with it.
@@ -106,24 +117,30 @@ const _: () = assert!(2 * size_of::<Option<Object>>() as u64 <= HEADER_BYTES);
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) n_chars: u64,
+    /// Bytes that are charged beside those of the text, and kept for growth.
+    pub(crate) room: u64,
 }
 
 impl Object {
     fn bytes(&self) -> u64 {
-        HEADER_BYTES
-            + match self {
-                Object::Str(text) => text.text.len() as u64,
-                Object::List(items) | Object::Tuple(items) => items.len() as u64 * ITEM_BYTES,
-                Object::Dict(table) | Object::Set(table) => table.slots() as u64 * ENTRY_BYTES,
-                Object::Range { .. } | Object::Iter { .. } => 0,
-                Object::Function { bound, .. } => (bound.defaults.len() + bound.captured.len()) as u64 * ITEM_BYTES,
-                Object::Method { name, .. } => name.len() as u64,
-                Object::Exception { args, detail, .. } => {
-                    args.len() as u64 * ITEM_BYTES
-                        + detail.hint.as_ref().map_or(0, |h| h.len() as u64)
-                        + detail.kind.len() as u64
-                }
+        let items = |n: usize| (n as u64).saturating_mul(ITEM_BYTES);
+        let contents = match self {
+            Object::Str(text) => (text.text.len() as u64).saturating_add(text.room),
+            Object::List(values) | Object::Tuple(values) => items(values.len()),
+            Object::Dict(table) | Object::Set(table) => (table.slots() as u64).saturating_mul(ENTRY_BYTES),
+            Object::Range { .. } | Object::Iter { .. } => 0,
+            Object::Function { bound, .. } => items(bound.defaults.len()).saturating_add(items(bound.captured.len())),
+            Object::Method { name, .. } => name.len() as u64,
+            Object::Exception { args, detail, .. } => items(args.len())
+                .saturating_add(detail.hint.as_ref().map_or(0, |hint| hint.len() as u64))
+                .saturating_add(detail.kind.len() as u64),
+            Object::Pending(call) => {
+                let names: u64 = call.named.iter().map(|(name, _)| name.len() as u64).sum();
+                let n = call.plain.len().saturating_add(call.named.len().saturating_mul(3));
+                HEADER_BYTES.saturating_add(names).saturating_add(items(n))
             }
+        };
+        HEADER_BYTES.saturating_add(contents)
     }
 
     fn children(&self, mut visit: impl FnMut(Value)) {
@@ -139,6 +156,9 @@ impl Object {
             Object::Iter { source, .. } => visit(*source),
             Object::Function { bound, .. } => bound.defaults.iter().chain(&bound.captured).copied().for_each(visit),
             Object::Method { receiver, .. } => visit(*receiver),
+            Object::Pending(call) => {
+                call.plain.iter().copied().chain(call.named.iter().map(|(_, value)| *value)).for_each(visit);
+            }
         }
     }
 }
@@ -214,7 +234,7 @@ impl Heap {
 
     pub(crate) fn charge(&mut self, bytes: u64) -> Outcome<()> {
         self.would_fit(bytes)?;
-        self.used += bytes;
+        self.used = self.used.saturating_add(bytes);
         Ok(())
     }
 
@@ -234,7 +254,7 @@ impl Heap {
 
     /// Adds a value to a list under construction, after checking that the list still fits.
     pub(crate) fn grow(&self, items: &mut Vec<Value>, value: Value) -> Outcome<()> {
-        self.room(items.len() + 1)?;
+        self.room(items.len().saturating_add(1))?;
         self.work(1)?;
         items.push(value);
         Ok(())
@@ -244,10 +264,12 @@ impl Heap {
         self.charge(object.bytes())?;
         if self.n_free > 0 {
             let first = self.lowest_free as usize;
-            if let Some(idx) = self.objects.iter().skip(first).position(Option::is_none).map(|i| i + first) {
-                self.objects[idx] = Some(object);
-                self.lowest_free = idx as u32 + 1;
-                self.n_free -= 1;
+            if let Some(idx) =
+                self.objects.iter().skip(first).position(Option::is_none).map(|i| i.saturating_add(first))
+            {
+                *self.objects.get_mut(idx).ok_or_else(corrupt)? = Some(object);
+                self.lowest_free = (idx as u32).saturating_add(1);
+                self.n_free = self.n_free.saturating_sub(1);
                 return Ok(Value::Object(Id(idx as u32)));
             }
             self.n_free = 0;
@@ -268,13 +290,13 @@ impl Heap {
     /// The object of a value, where it has one.
     pub(crate) fn object(&self, value: Value) -> Option<&Object> {
         match value {
-            Value::Object(id) => self.objects.get(id.0 as usize).and_then(Option::as_ref),
+            Value::Object(id) | Value::Growing(id, _) => self.objects.get(id.0 as usize).and_then(Option::as_ref),
             _ => None,
         }
     }
 
     pub(crate) fn str(&mut self, text: &str) -> Outcome<Value> {
-        self.would_fit(HEADER_BYTES + text.len() as u64)?;
+        self.would_fit(HEADER_BYTES.saturating_add(text.len() as u64))?;
         self.work(text.len() as u64 / 64)?;
         self.string(text.to_owned())
     }
@@ -287,7 +309,47 @@ impl Heap {
 
     /// As [`Heap::string`], for a text whose characters are counted already.
     pub(crate) fn counted_string(&mut self, text: String, n_chars: u64) -> Outcome<Value> {
-        self.store(Object::Str(Text { text, n_chars }))
+        self.store(Object::Str(Text { text, n_chars, room: 0 }))
+    }
+
+    /// Appends a string to one that nothing but its variable refers to, and gives its new length; None where either is no
+    /// string, or the length does not fit. Room is kept for half of the length, where that fits.
+    pub(crate) fn append(&mut self, id: Id, part_value: Value) -> Outcome<Option<u32>> {
+        let Some(Object::Str(Text { text: part, n_chars, .. })) = self.object(part_value) else { return Ok(None) };
+        let (n, n_chars) = (part.len() as u64, *n_chars);
+        let Some(Object::Str(text)) = self.object(Value::Object(id)) else { return Ok(None) };
+        let before = (text.text.len() as u64).saturating_add(text.room);
+        let len = (text.text.len() as u64).saturating_add(n);
+        let Ok(new_len) = u32::try_from(len) else { return Ok(None) };
+        self.work(n / 64)?;
+        let mut capacity = before;
+        if len > before {
+            capacity = len.saturating_add(len / 2);
+            if self.would_fit(capacity).is_err() {
+                capacity = len;
+                self.would_fit(capacity)?;
+            }
+        }
+        let Object::Str(text) = self.get_mut(id)? else { return Err(corrupt()) };
+        let mut grown = std::mem::take(&mut text.text);
+        grown.reserve_exact(capacity.saturating_sub(grown.len() as u64) as usize);
+        if let Some(Object::Str(part)) = self.object(part_value) {
+            grown.push_str(&part.text);
+        }
+        let Object::Str(text) = self.get_mut(id)? else { return Err(corrupt()) };
+        text.room = capacity.saturating_sub(grown.len() as u64);
+        text.text = grown;
+        text.n_chars = text.n_chars.saturating_add(n_chars);
+        self.discharge(before);
+        self.used = self.used.saturating_add(capacity);
+        Ok(Some(new_len))
+    }
+
+    /// A string of the first bytes of one that has grown since.
+    pub(crate) fn prefix(&mut self, id: Id, len: u32) -> Outcome<Value> {
+        let Object::Str(text) = self.get(id)? else { return Err(corrupt()) };
+        let text = text.text.get(..len as usize).ok_or_else(corrupt)?.to_owned();
+        self.str(&text)
     }
 
     pub(crate) fn list(&mut self, items: Vec<Value>) -> Outcome<Value> {
@@ -325,11 +387,11 @@ impl Heap {
         let before = items.len() as u64;
         let result = change(items);
         let after = items.len() as u64;
-        if items.capacity() > 4 * items.len() + 16 {
-            items.shrink_to(2 * items.len());
+        if items.capacity() > items.len().saturating_mul(4).saturating_add(16) {
+            items.shrink_to(items.len().saturating_mul(2));
         }
-        self.discharge(before * ITEM_BYTES);
-        self.used += after * ITEM_BYTES;
+        self.discharge(before.saturating_mul(ITEM_BYTES));
+        self.used = self.used.saturating_add(after.saturating_mul(ITEM_BYTES));
         Ok(result)
     }
 
@@ -340,8 +402,8 @@ impl Heap {
         let before = table.slots() as u64;
         let result = change(table);
         let after = table.slots() as u64;
-        self.discharge(before * ENTRY_BYTES);
-        self.used += after * ENTRY_BYTES;
+        self.discharge(before.saturating_mul(ENTRY_BYTES));
+        self.used = self.used.saturating_add(after.saturating_mul(ENTRY_BYTES));
         Ok(result)
     }
 
@@ -354,7 +416,7 @@ impl Heap {
         let mut marked = vec![false; self.objects.len()];
         let mut pending: Vec<Id> = Vec::new();
         let visit = |value: Value, marked: &mut Vec<bool>, pending: &mut Vec<Id>| {
-            if let Value::Object(id) = value
+            if let Value::Object(id) | Value::Growing(id, _) = value
                 && let Some(mark) = marked.get_mut(id.0 as usize)
                 && !std::mem::replace(mark, true)
             {
@@ -367,23 +429,23 @@ impl Heap {
                 object.children(|value| visit(value, &mut marked, &mut pending));
             }
         }
-        let mut freed = 0;
+        let mut freed = 0u64;
         for (slot, marked) in self.objects.iter_mut().zip(&marked) {
             if !marked && let Some(object) = slot.take() {
-                freed += object.bytes();
+                freed = freed.saturating_add(object.bytes());
             }
         }
         while matches!(self.objects.last(), Some(None)) {
             self.objects.pop();
         }
-        if self.objects.capacity() > 2 * self.objects.len() + 16 {
+        if self.objects.capacity() > self.objects.len().saturating_mul(2).saturating_add(16) {
             self.objects.shrink_to_fit();
         }
         self.discharge(freed);
         self.lowest_free = 0;
         self.n_free = self.objects.iter().filter(|slot| slot.is_none()).count() as u32;
         let room = self.limit.saturating_sub(self.used);
-        self.collect_at = self.used + (room / 2).max(self.limit / 32);
+        self.collect_at = self.used.saturating_add((room / 2).max(self.limit / 32));
     }
 
     /// The codes that functions in the heap run.

@@ -28,7 +28,7 @@ impl Heap {
                 self.room(items.len())?;
                 let mut out = Vec::with_capacity(items.len());
                 for item in items {
-                    out.push(self.of_json_at(item, depth + 1)?);
+                    out.push(self.of_json_at(item, depth.saturating_add(1))?);
                 }
                 self.list(out)?
             }
@@ -36,9 +36,9 @@ impl Heap {
                 check_depth(self, depth)?;
                 let mut pairs = Vec::new();
                 for (key, value) in map {
-                    self.room(2 * pairs.len() + 2)?;
+                    self.room(pairs.len().saturating_mul(2).saturating_add(2))?;
                     let key = self.str(key)?;
-                    pairs.push((key, self.of_json_at(value, depth + 1)?));
+                    pairs.push((key, self.of_json_at(value, depth.saturating_add(1))?));
                 }
                 let table = self.table(pairs)?;
                 self.store(Object::Dict(Box::new(table)))?
@@ -54,7 +54,7 @@ impl Heap {
 
     fn to_json_at(&self, value: Value, depth: u32, bytes: &mut u64) -> Outcome<Json> {
         self.work(1)?;
-        *bytes += HEADER_BYTES;
+        *bytes = bytes.saturating_add(HEADER_BYTES);
         self.would_fit(*bytes)?;
         Ok(match value {
             Value::None => Json::Null,
@@ -69,7 +69,7 @@ impl Heap {
             },
             _ => match self.object(value) {
                 Some(Object::Str(text)) => {
-                    *bytes += text.text.len() as u64;
+                    *bytes = bytes.saturating_add(text.text.len() as u64);
                     self.would_fit(*bytes)?;
                     Json::String(text.text.clone())
                 }
@@ -77,8 +77,8 @@ impl Heap {
                     self.json_depth(depth)?;
                     let mut out = Vec::new();
                     for item in items {
-                        *bytes += ITEM_BYTES;
-                        out.push(self.to_json_at(*item, depth + 1, bytes)?);
+                        *bytes = bytes.saturating_add(ITEM_BYTES);
+                        out.push(self.to_json_at(*item, depth.saturating_add(1), bytes)?);
                     }
                     Json::Array(out)
                 }
@@ -86,7 +86,7 @@ impl Heap {
                     self.json_depth(depth)?;
                     let mut out = Vec::new();
                     for (item, _) in table.iter() {
-                        out.push(self.to_json_at(item, depth + 1, bytes)?);
+                        out.push(self.to_json_at(item, depth.saturating_add(1), bytes)?);
                     }
                     Json::Array(out)
                 }
@@ -95,13 +95,19 @@ impl Heap {
                     let mut map = Map::new();
                     for (key, value) in table.iter() {
                         let key = self.json_key(key)?;
-                        *bytes += key.len() as u64 + ITEM_BYTES;
-                        map.insert(key, self.to_json_at(value, depth + 1, bytes)?);
+                        *bytes = bytes.saturating_add(key.len() as u64).saturating_add(ITEM_BYTES);
+                        map.insert(key, self.to_json_at(value, depth.saturating_add(1), bytes)?);
                     }
                     Json::Object(map)
                 }
                 Some(Object::Exception { .. }) => Json::String(self.display(value)?),
-                Some(Object::Range { .. } | Object::Iter { .. } | Object::Function { .. } | Object::Method { .. })
+                Some(
+                    Object::Range { .. }
+                    | Object::Iter { .. }
+                    | Object::Function { .. }
+                    | Object::Method { .. }
+                    | Object::Pending(_),
+                )
                 | None => {
                     let name = self.type_name(value);
                     return raise_with(
@@ -121,8 +127,8 @@ impl Heap {
     fn json_depth(&self, depth: u32) -> Outcome<()> {
         if depth >= self.nesting {
             let limit = u64::from(self.nesting);
-            let error =
-                Error::over("nesting of values", limit, u64::from(depth) + 1).with_hint("the value may contain itself");
+            let error = Error::over("nesting of values", limit, u64::from(depth).saturating_add(1))
+                .with_hint("the value may contain itself");
             return Err(Trap::Fatal(Box::new(error)));
         }
         Ok(())
@@ -152,6 +158,22 @@ impl Heap {
     }
 }
 
+/// What the arguments of a call take, counted as [`Heap::to_json`] does.
+pub(crate) fn weight(arguments: &Map<String, Json>) -> u64 {
+    let of =
+        |(key, value): (&String, &Json)| ITEM_BYTES.saturating_add(key.len() as u64).saturating_add(weight_of(value));
+    arguments.iter().map(of).sum()
+}
+
+fn weight_of(json: &Json) -> u64 {
+    HEADER_BYTES.saturating_add(match json {
+        Json::String(text) => text.len() as u64,
+        Json::Array(items) => items.iter().map(|item| weight_of(item).saturating_add(ITEM_BYTES)).sum(),
+        Json::Object(map) => weight(map),
+        _ => 0,
+    })
+}
+
 struct Writer<'a> {
     heap: &'a Heap,
     out: String,
@@ -161,15 +183,15 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn push(&mut self, text: &str) -> Outcome<()> {
-        self.heap.would_fit((self.out.len() + text.len()) as u64)?;
-        self.heap.work(1 + text.len() as u64 / 64)?;
+        self.heap.would_fit(self.out.len().saturating_add(text.len()) as u64)?;
+        self.heap.work((text.len() as u64 / 64).saturating_add(1))?;
         self.out.push_str(text);
         Ok(())
     }
 
     fn line(&mut self, depth: usize) -> Outcome<()> {
         match self.indent {
-            Some(indent) => self.push(&format!("\n{}", " ".repeat(indent * depth))),
+            Some(indent) => self.push(&format!("\n{}", " ".repeat(indent.saturating_mul(depth)))),
             None => Ok(()),
         }
     }
@@ -189,8 +211,8 @@ impl Writer<'_> {
                     if i > 0 {
                         self.comma()?;
                     }
-                    self.line(depth + 1)?;
-                    self.write(item, depth + 1)?;
+                    self.line(depth.saturating_add(1))?;
+                    self.write(item, depth.saturating_add(1))?;
                 }
                 self.line(depth)?;
                 self.push("]")
@@ -205,10 +227,10 @@ impl Writer<'_> {
                     if i > 0 {
                         self.comma()?;
                     }
-                    self.line(depth + 1)?;
+                    self.line(depth.saturating_add(1))?;
                     self.push(&Json::String(key.clone()).to_string())?;
                     self.push(": ")?;
-                    self.write(value, depth + 1)?;
+                    self.write(value, depth.saturating_add(1))?;
                 }
                 self.line(depth)?;
                 self.push("}")

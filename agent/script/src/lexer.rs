@@ -104,12 +104,12 @@ impl Lexer {
     }
 
     fn peek(&self, ahead: usize) -> Option<char> {
-        self.chars.get(self.idx + ahead).copied()
+        self.chars.get(self.idx.saturating_add(ahead)).copied()
     }
 
     fn next(&mut self) -> Option<char> {
         let c = self.peek(0)?;
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         if c == '\n' {
             self.pos = Pos { line: self.pos.line.saturating_add(1), column: 1 };
         } else {
@@ -180,8 +180,8 @@ impl Lexer {
         let mut width = 0u32;
         while let Some(c) = self.peek(0) {
             match c {
-                ' ' => width += 1,
-                '\t' => width = (width / 8 + 1) * 8,
+                ' ' => width = width.saturating_add(1),
+                '\t' => width = (width / 8).saturating_add(1).saturating_mul(8),
                 '\r' | '\u{c}' | '\u{feff}' => {}
                 _ => break,
             }
@@ -194,7 +194,9 @@ impl Lexer {
         let mut current = self.indents.last().copied().unwrap_or(0);
         if width > current {
             if self.indents.push(width).is_err() {
-                return Err(Error::over("indentation", MOST_INDENTS as u64, MOST_INDENTS as u64 + 1).at(pos));
+                return Err(
+                    Error::over("indentation", MOST_INDENTS as u64, (MOST_INDENTS as u64).saturating_add(1)).at(pos)
+                );
             }
             self.push(Tok::Indent, pos);
         }
@@ -244,7 +246,7 @@ impl Lexer {
                 }
                 'e' | 'E' => {
                     let sign = usize::from(matches!(self.peek(1), Some('+' | '-')));
-                    if !self.peek(1 + sign).is_some_and(|c| c.is_ascii_digit()) {
+                    if !self.peek(sign.saturating_add(1)).is_some_and(|c| c.is_ascii_digit()) {
                         break;
                     }
                     text.push('e');

@@ -19,6 +19,8 @@ pub struct Limits {
     pub frames: u32,
     /// Tool calls and moves of one program.
     pub calls: u32,
+    /// Tool calls of one `gather`.
+    pub gathered: u32,
     /// Times that one program stops and hands out its state.
     pub suspensions: u32,
     /// Bytes that one program prints.
@@ -37,6 +39,7 @@ impl Limits {
         nesting: 120,
         frames: 1_000,
         calls: 100_000,
+        gathered: 256,
         suspensions: 100_000,
         printed_bytes: 1 << 26,
         source_bytes: 1 << 22,
@@ -55,6 +58,7 @@ impl Limits {
             nesting: self.nesting.min(other.nesting),
             frames: self.frames.min(other.frames),
             calls: self.calls.min(other.calls),
+            gathered: self.gathered.min(other.gathered),
             suspensions: self.suspensions.min(other.suspensions),
             printed_bytes: self.printed_bytes.min(other.printed_bytes),
             source_bytes: self.source_bytes.min(other.source_bytes),
@@ -71,6 +75,7 @@ impl Default for Limits {
             nesting: 100,
             frames: 100,
             calls: 100,
+            gathered: 16,
             suspensions: 100,
             printed_bytes: 64 << 10,
             source_bytes: 64 << 10,

@@ -96,13 +96,13 @@ impl Heap {
     fn sequence_method(&mut self, receiver: Value, name: &str, args: &Args) -> Outcome<Value> {
         let [value] = args.bind(name, ["value"], 1)?;
         let items = self.items(receiver).ok_or_else(corrupt)?;
-        let mut n = 0;
+        let mut n = 0i64;
         for (i, item) in items.iter().enumerate() {
             if self.equal(*item, value)? {
                 if name == "index" {
                     return Ok(Value::Int(i as i64));
                 }
-                n += 1;
+                n = n.saturating_add(1);
             }
         }
         if name == "count" {
@@ -141,7 +141,7 @@ impl Heap {
                 let at = if n < 0 { n.saturating_add(len as i64) } else { n };
                 return match usize::try_from(at).ok().filter(|at| *at < len) {
                     Some(at) => {
-                        self.work((len - at) as u64 / 64)?;
+                        self.work(len.saturating_sub(at) as u64 / 64)?;
                         self.change_list(id, 0, |items| items.remove(at))
                     }
                     None => raise(Class::IndexError, "pop index out of range"),
@@ -189,7 +189,7 @@ impl Heap {
 
     /// `items` in the order of `keys`, stable; work is charged as for a merge sort.
     pub(crate) fn sorted(&mut self, items: Vec<Value>, keys: &[Value], reverse: bool) -> Outcome<Vec<Value>> {
-        self.room(3 * items.len())?;
+        self.room(items.len().saturating_mul(3))?;
         let mut order: Vec<usize> = (0..items.len().min(keys.len())).collect();
         let mut trap = None;
         order.sort_by(|a, b| {
@@ -197,7 +197,8 @@ impl Heap {
                 return std::cmp::Ordering::Equal;
             }
             let (a, b) = if reverse { (b, a) } else { (a, b) };
-            match self.order(keys[*a], keys[*b], "<") {
+            let key = |at: &usize| keys.get(*at).copied().unwrap_or(Value::None);
+            match self.order(key(a), key(b), "<") {
                 Ok(order) => order.unwrap_or(std::cmp::Ordering::Equal),
                 Err(error) => {
                     trap = Some(error);
@@ -207,7 +208,7 @@ impl Heap {
         });
         match trap {
             Some(trap) => Err(trap),
-            None => Ok(order.into_iter().map(|at| items[at]).collect()),
+            None => Ok(order.into_iter().filter_map(|at| items.get(at).copied()).collect()),
         }
     }
 
@@ -307,7 +308,8 @@ impl Heap {
         }
         for pair in self.collected(other)? {
             let pair = self.unpack(pair, 2)?;
-            self.insert(id, pair[0], pair[1])?;
+            let [key, value] = *pair.as_slice() else { return Err(corrupt()) };
+            self.insert(id, key, value)?;
         }
         Ok(())
     }
@@ -377,7 +379,7 @@ impl Heap {
                 let Some((next, ..)) = table.next_from(0) else {
                     return raise(Class::KeyError, "'pop from an empty set'");
                 };
-                match self.change_table(id, |table| table.remove_at(next - 1))? {
+                match self.change_table(id, |table| table.remove_at(next.saturating_sub(1)))? {
                     Some((key, _)) => Ok(key),
                     None => Err(corrupt()),
                 }
@@ -405,7 +407,7 @@ impl Heap {
             "loads" => {
                 let [text] = args.bind(name, ["s"], 1)?;
                 let text = self.text_arg("the JSON text", text)?;
-                self.would_fit(16 * text.len() as u64)?;
+                self.would_fit((text.len() as u64).saturating_mul(16))?;
                 self.work(text.len() as u64 / 4)?;
                 match serde_json::from_str(text) {
                     Ok(json) => self.of_json(&json),

@@ -16,7 +16,7 @@ use number::arithmetic;
 /// Checks a depth of recursion against the bound on values.
 pub(crate) fn check_depth(heap: &Heap, depth: u32) -> Outcome<()> {
     if depth >= heap.nesting {
-        let error = Error::over("nesting of values", u64::from(heap.nesting), u64::from(depth) + 1);
+        let error = Error::over("nesting of values", u64::from(heap.nesting), u64::from(depth).saturating_add(1));
         return Err(Trap::Fatal(Box::new(error)));
     }
     Ok(())
@@ -35,7 +35,7 @@ impl Heap {
             Value::Json => "module",
             Value::Server(_) => "server",
             Value::Tool(_) => "tool",
-            Value::Object(_) => match self.object(value) {
+            Value::Object(_) | Value::Growing(..) => match self.object(value) {
                 Some(Object::Str(_)) => "str",
                 Some(Object::List(_)) => "list",
                 Some(Object::Tuple(_)) => "tuple",
@@ -46,6 +46,7 @@ impl Heap {
                 Some(Object::Function { .. }) => "function",
                 Some(Object::Method { .. }) => TypeName::Builtin.name(),
                 Some(Object::Exception { class, .. }) => class.name(),
+                Some(Object::Pending(_)) => TypeName::Pending.name(),
                 None => "unbound",
             },
         }
@@ -117,13 +118,13 @@ impl Heap {
         }
         match (op, self.object(a), self.object(b)) {
             (BinOp::Add, Some(Object::Str(x)), Some(Object::Str(y))) => {
-                let n = x.text.len() + y.text.len();
+                let n = x.text.len().saturating_add(y.text.len());
                 self.work(n as u64 / 64)?;
                 self.would_fit(n as u64)?;
                 let mut text = String::with_capacity(n);
                 text.push_str(&x.text);
                 text.push_str(&y.text);
-                let n_chars = x.n_chars + y.n_chars;
+                let n_chars = x.n_chars.saturating_add(y.n_chars);
                 self.counted_string(text, n_chars)
             }
             (BinOp::Add, Some(Object::List(x)), Some(Object::List(y))) => {
@@ -172,7 +173,7 @@ impl Heap {
     }
 
     fn joined(&self, x: &[Value], y: &[Value]) -> Outcome<Vec<Value>> {
-        let n = x.len() + y.len();
+        let n = x.len().saturating_add(y.len());
         self.room(n)?;
         self.work(n as u64 / 8)?;
         Ok([x, y].concat())
@@ -262,12 +263,14 @@ pub(crate) fn range_len(start: i64, stop: i64, step: i64) -> u64 {
     if step == 0 || low >= high {
         return 0;
     }
-    let span = i128::from(high) - i128::from(low);
+    let span = i128::from(high).saturating_sub(i128::from(low));
     let step = i128::from(step).abs();
-    u64::try_from((span + step - 1) / step).unwrap_or(u64::MAX)
+    let n = span.saturating_add(step).saturating_sub(1).checked_div(step);
+    n.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX)
 }
 
 fn in_range(n: i64, start: i64, stop: i64, step: i64) -> bool {
     let inside = if step > 0 { start <= n && n < stop } else { stop < n && n <= start };
-    step != 0 && inside && (i128::from(n) - i128::from(start)) % i128::from(step) == 0
+    let away = i128::from(n).saturating_sub(i128::from(start));
+    inside && away.checked_rem(i128::from(step)) == Some(0)
 }

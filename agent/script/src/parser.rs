@@ -40,7 +40,7 @@ impl Parser {
     }
 
     fn peek_second(&self) -> &Tok {
-        self.tokens.get(self.idx + 1).map_or(&Tok::End, |t| &t.tok)
+        self.tokens.get(self.idx.saturating_add(1)).map_or(&Tok::End, |t| &t.tok)
     }
 
     fn pos(&self) -> Pos {
@@ -53,7 +53,7 @@ impl Parser {
 
     fn eat(&mut self, sign: &str) -> bool {
         let found = self.at(sign);
-        self.idx += usize::from(found);
+        self.idx = self.idx.saturating_add(usize::from(found));
         found
     }
 
@@ -68,7 +68,7 @@ impl Parser {
     fn name(&mut self, what: &str) -> Result<String, Error> {
         match self.peek().clone() {
             Tok::Name(name) => {
-                self.idx += 1;
+                self.idx = self.idx.saturating_add(1);
                 Ok(name)
             }
             other => {
@@ -84,7 +84,7 @@ impl Parser {
     }
 
     fn enter(&mut self) -> Result<(), Error> {
-        self.depth += 1;
+        self.depth = self.depth.saturating_add(1);
         if self.depth > self.nesting {
             return Err(Error::over("nesting", u64::from(self.nesting), u64::from(self.depth)).at(self.pos()));
         }
@@ -105,12 +105,12 @@ impl Parser {
         let mut block = Vec::new();
         if *self.peek() == Tok::Newline {
             let pos = self.pos();
-            self.idx += 1;
+            self.idx = self.idx.saturating_add(1);
             if *self.peek() != Tok::Indent {
                 return Err(Error::syntax(pos, format!("expected an indented block {after}"))
                     .with_hint("indent the block by four spaces, or write `pass`"));
             }
-            self.idx += 1;
+            self.idx = self.idx.saturating_add(1);
             while !matches!(self.peek(), Tok::Dedent | Tok::End) {
                 if *self.peek() == Tok::Indent {
                     return Err(Error::syntax(self.pos(), "unexpected indentation")
@@ -119,7 +119,7 @@ impl Parser {
                 self.statement_line(&mut block)?;
             }
             if *self.peek() == Tok::Dedent {
-                self.idx += 1;
+                self.idx = self.idx.saturating_add(1);
             }
         } else {
             self.simple_line(&mut block)?;
@@ -151,11 +151,11 @@ impl Parser {
                     "call the tool directly: text = fs.read(path=\"..\")",
                 ));
             }
-            "async" | "await" => {
+            "async" => {
                 return Err(Error::unsupported(
                     pos,
-                    "`async` and `await` are not part of the language",
-                    "call the tool directly: x = server.tool(..)",
+                    "`async` is not part of the language",
+                    "call tools directly; side by side: a, b = gather(server.tool(..), server.tool(..))",
                 ));
             }
             "@" => {
@@ -181,7 +181,7 @@ impl Parser {
             }
             return match self.peek() {
                 Tok::Newline => {
-                    self.idx += 1;
+                    self.idx = self.idx.saturating_add(1);
                     Ok(())
                 }
                 Tok::End => Ok(()),
@@ -205,7 +205,7 @@ impl Parser {
         let pos = self.pos();
         let Tok::Sign(word) = *self.peek() else { return self.expression_statement() };
         let bare = |parser: &mut Parser, node| {
-            parser.idx += 1;
+            parser.idx = parser.idx.saturating_add(1);
             Ok(node)
         };
         match word {
@@ -213,12 +213,12 @@ impl Parser {
             "break" => bare(self, StmtNode::Break),
             "continue" => bare(self, StmtNode::Continue),
             "return" => {
-                self.idx += 1;
+                self.idx = self.idx.saturating_add(1);
                 let value = if self.ends_statement() { None } else { Some(self.expression_list()?) };
                 Ok(StmtNode::Return(value))
             }
             "raise" => {
-                self.idx += 1;
+                self.idx = self.idx.saturating_add(1);
                 let value = if self.ends_statement() { None } else { Some(self.expression()?) };
                 if self.eat("from") {
                     self.expression()?;
@@ -226,13 +226,13 @@ impl Parser {
                 Ok(StmtNode::Raise(value))
             }
             "assert" => {
-                self.idx += 1;
+                self.idx = self.idx.saturating_add(1);
                 let condition = self.expression()?;
                 let message = if self.eat(",") { Some(self.expression()?) } else { None };
                 Ok(StmtNode::Assert { condition, message })
             }
             "del" => {
-                self.idx += 1;
+                self.idx = self.idx.saturating_add(1);
                 let targets = match self.expression_list()? {
                     Expr { node: Node::Tuple(items), .. } => items,
                     one => vec![one],
@@ -246,7 +246,7 @@ impl Parser {
                 Ok(StmtNode::Del(targets))
             }
             "global" => {
-                self.idx += 1;
+                self.idx = self.idx.saturating_add(1);
                 let mut names = vec![self.name("a name")?];
                 while self.eat(",") {
                     names.push(self.name("a name")?);
@@ -292,7 +292,7 @@ impl Parser {
         if let Tok::Sign(sign) = *self.peek()
             && let Some((_, op)) = AUGMENTED.iter().find(|(s, _)| *s == sign)
         {
-            self.idx += 1;
+            self.idx = self.idx.saturating_add(1);
             if !matches!(first.node, Node::Name(_) | Node::Attr(..) | Node::Index(..)) {
                 return Err(Error::syntax(first.pos, format!("cannot assign to this with `{sign}`"))
                     .with_hint("put a single name on the left"));
@@ -315,7 +315,7 @@ impl Parser {
 
     fn if_statement(&mut self) -> Result<StmtNode, Error> {
         let mut arms = Vec::new();
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         loop {
             let condition = self.expression()?;
             arms.push((condition, self.block("after the condition")?));
@@ -331,7 +331,7 @@ impl Parser {
     }
 
     fn for_statement(&mut self) -> Result<StmtNode, Error> {
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         let target = self.target_list()?;
         self.expect("in", "after the loop variable")?;
         let iterable = self.expression_list()?;
@@ -340,7 +340,7 @@ impl Parser {
     }
 
     fn while_statement(&mut self) -> Result<StmtNode, Error> {
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         let condition = self.expression()?;
         let body = self.block("after the condition")?;
         Ok(StmtNode::While { condition, body, other: self.else_block()? })
@@ -348,12 +348,12 @@ impl Parser {
 
     fn try_statement(&mut self) -> Result<StmtNode, Error> {
         let pos = self.pos();
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         let body = self.block("after `try`")?;
         let mut handlers: Vec<Handler> = Vec::new();
         while self.at("except") {
             let pos = self.pos();
-            self.idx += 1;
+            self.idx = self.idx.saturating_add(1);
             if handlers.last().is_some_and(|h| h.class.is_none()) {
                 return Err(
                     Error::syntax(pos, "`except` after one that catches all").with_hint("put the bare `except:` last")
@@ -373,7 +373,7 @@ impl Parser {
     }
 
     fn def_statement(&mut self) -> Result<StmtNode, Error> {
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         let name = self.name("a function name")?;
         self.expect("(", "after the function name")?;
         let params = self.params(")")?;
@@ -438,11 +438,11 @@ fn check_target(target: &Expr) -> Result<(), Error> {
     let hint = match &target.node {
         Node::Name(_) | Node::Attr(..) | Node::Index(..) | Node::Slice(..) => return Ok(()),
         Node::Tuple(items) | Node::List(items) => {
-            let mut n_stars = 0;
+            let mut n_stars = 0u32;
             for item in items {
                 match &item.node {
                     Node::Star(inner) => {
-                        n_stars += 1;
+                        n_stars = n_stars.saturating_add(1);
                         check_target(inner)?;
                     }
                     _ => check_target(item)?,

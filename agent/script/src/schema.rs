@@ -225,14 +225,14 @@ pub(crate) fn literal(value: &Json) -> String {
 
 impl Reader<'_> {
     fn read(&mut self, json: &Json, depth: u32) -> Schema {
-        self.n_parts += 1;
+        self.n_parts = self.n_parts.saturating_add(1);
         let Json::Object(map) = json else { return Schema::Any };
         if depth > DEEPEST || self.n_parts > MOST_PARTS {
             return Schema::Any;
         }
         if let Some(Json::String(reference)) = map.get("$ref") {
             let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-            return target.map_or(Schema::Any, |target| self.read(target, depth + 1));
+            return target.map_or(Schema::Any, |target| self.read(target, depth.saturating_add(1)));
         }
         if let Some(value) = map.get("const") {
             return Schema::Enum(vec![JsonText(value.clone())]);
@@ -245,12 +245,12 @@ impl Reader<'_> {
         }
         for key in ["anyOf", "oneOf"] {
             if let Some(Json::Array(parts)) = map.get(key) {
-                return union(parts.iter().map(|part| self.read(part, depth + 1)).collect());
+                return union(parts.iter().map(|part| self.read(part, depth.saturating_add(1))).collect());
             }
         }
         if let Some(Json::Array(parts)) = map.get("allOf") {
             return match parts.as_slice() {
-                [one] => self.read(one, depth + 1),
+                [one] => self.read(one, depth.saturating_add(1)),
                 _ => Schema::Any,
             };
         }
@@ -283,7 +283,7 @@ impl Reader<'_> {
             "number" => Schema::Number,
             "string" => Schema::String,
             "array" => {
-                let items = map.get("items").map_or(Schema::Any, |items| self.read(items, depth + 1));
+                let items = map.get("items").map_or(Schema::Any, |items| self.read(items, depth.saturating_add(1)));
                 Schema::Array(Box::new(items))
             }
             "object" => {
@@ -291,7 +291,7 @@ impl Reader<'_> {
                 let mut properties = Vec::new();
                 if let Some(Json::Object(listed)) = map.get("properties") {
                     for (name, schema) in listed {
-                        let schema = self.read(schema, depth + 1);
+                        let schema = self.read(schema, depth.saturating_add(1));
                         properties.push(Property {
                             name: name.clone(),
                             schema,

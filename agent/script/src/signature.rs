@@ -144,7 +144,7 @@ fn number(names: &mut [&mut String]) {
         let mut n = 1u32;
         let mut numbered = (*name).clone();
         while !taken.insert(numbered.clone()) {
-            n += 1;
+            n = n.saturating_add(1);
             numbered = format!("{name}_{n}");
         }
         **name = numbered;

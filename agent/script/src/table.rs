@@ -37,7 +37,7 @@ impl Table {
     /// The first entry at or after slot `at`, and the slot after it.
     pub(crate) fn next_from(&self, at: usize) -> Option<(usize, Value, Value)> {
         let (idx, entry) = self.entries.iter().enumerate().skip(at).find_map(|(i, e)| e.map(|e| (i, e)))?;
-        Some((idx + 1, entry.key, entry.value))
+        Some((idx.saturating_add(1), entry.key, entry.value))
     }
 
     pub(crate) fn find(&self, hash: u64, same: impl Fn(Value) -> bool) -> Option<usize> {
@@ -73,7 +73,7 @@ impl Table {
         while matches!(self.entries.last(), Some(None)) {
             self.entries.pop();
         }
-        if self.entries.len() > 2 * self.index.len() + 8 {
+        if self.entries.len() > self.index.len().saturating_mul(2).saturating_add(8) {
             self.sweep();
         }
         Some((entry.key, entry.value))

@@ -15,6 +15,9 @@ pub(crate) enum Value {
     Int(i64),
     Float(f64),
     Object(Id),
+    /// A string that only the variable which holds this refers to, with its length in bytes: `s += x` may grow it in
+    /// place. Reading the variable gives an `Object`, and makes it one.
+    Growing(Id, u32),
     Builtin(Builtin),
     Class(Class),
     /// The type of values that no built-in makes, such as functions.
@@ -51,7 +54,7 @@ names! {
     Builtin {
         Abs = "abs", All = "all", Any = "any", Bin = "bin", Bool = "bool", Callable = "callable", Chr = "chr",
         Dict = "dict", Divmod = "divmod", Enumerate = "enumerate", Filter = "filter", Float = "float",
-        Format = "format", GetAttr = "getattr", HasAttr = "hasattr", Hex = "hex", Int = "int",
+        Format = "format", Gather = "gather", GetAttr = "getattr", HasAttr = "hasattr", Hex = "hex", Int = "int",
         IsInstance = "isinstance", Iter = "iter", Len = "len", List = "list", Map = "map", Max = "max", Min = "min",
         Next = "next", Oct = "oct", Ord = "ord", Pow = "pow", Print = "print", Range = "range", Repr = "repr",
         Reversed = "reversed", Round = "round", Set = "set", Sorted = "sorted", Str = "str", Sum = "sum",
@@ -63,7 +66,7 @@ names! {
     /// The types that are no built-in function.
     TypeName {
         NoneType = "NoneType", Function = "function", Builtin = "builtin_function_or_method", Type = "type",
-        Server = "server", Tool = "tool", Module = "module", Iterator = "iterator",
+        Server = "server", Tool = "tool", Module = "module", Iterator = "iterator", Pending = "call",
     }
 }
 

@@ -5,6 +5,8 @@
 //! `call`, storing the state in `state`, what an instruction does in `step`.
 
 mod call;
+mod gather;
+mod quick;
 mod state;
 mod step;
 
@@ -29,6 +31,8 @@ const MOST_GLOBALS: usize = 10_000;
 pub enum Step {
     /// The program waits for the result of a tool call or move.
     Call(Call),
+    /// The program waits for the results of the calls of one `gather`: make them side by side, then [`Vm::resume_all`].
+    Calls(Vec<Call>),
     /// The program has ended.
     Done,
     /// The program has failed; variables keep what they held.
@@ -82,7 +86,16 @@ pub struct Vm {
     usage: Usage,
     /// Counts programs, to tell this program's lines from those of functions of earlier ones.
     program: u32,
-    waiting: bool,
+    waiting: Waiting,
+}
+
+/// What a program waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Waiting {
+    Nothing,
+    Call,
+    /// The results of so many calls of one `gather`.
+    Calls(u32),
 }
 
 /// A code with its constants as values and its globals as slots.
@@ -140,7 +153,8 @@ enum Goal {
 enum Flow {
     Next,
     Done,
-    Call(Call),
+    Call(Box<Call>),
+    Calls(Vec<Call>),
 }
 
 impl Vm {
@@ -159,7 +173,7 @@ impl Vm {
             printed: String::new(),
             usage: Usage::default(),
             program: 0,
-            waiting: false,
+            waiting: Waiting::Nothing,
         }
     }
 
@@ -182,9 +196,11 @@ impl Vm {
                 self.servers.push(tool.server.clone());
             }
         }
-        for idx in 0..self.globals.len() {
-            self.globals[idx].fallback = self.meaning(&self.globals[idx].name);
+        let mut globals = std::mem::take(&mut self.globals);
+        for global in &mut globals {
+            global.fallback = self.meaning(&global.name);
         }
+        self.globals = globals;
         match self.load(program) {
             Ok(()) => self.run(),
             Err(trap) => self.fail(trap),
@@ -193,14 +209,19 @@ impl Vm {
 
     /// Goes on after [`Step::Call`] with the call's result.
     pub fn resume(&mut self, result: Result<Json, CallError>) -> Step {
-        if !std::mem::replace(&mut self.waiting, false) {
-            return Step::Failed(Error::new(Kind::State, "no program waits for a result"));
+        if self.waiting != Waiting::Call {
+            return Step::Failed(Error::new(Kind::State, "no program waits for one result"));
         }
+        self.waiting = Waiting::Nothing;
         self.collect();
         let delivered = match result {
             Ok(json) => self.heap.of_json(&json).and_then(|value| self.deliver(value)),
-            Err(error) => self.call_failed(&error),
+            Err(error) => self.failed_call(&error).and_then(|exception| Err(Trap::Thrown(exception))),
         };
+        self.go_on(delivered)
+    }
+
+    fn go_on(&mut self, delivered: Outcome<()>) -> Step {
         match delivered {
             Ok(()) => self.run(),
             Err(trap) => match self.unwind(trap) {
@@ -239,7 +260,7 @@ impl Vm {
     fn reset(&mut self) {
         self.frames.clear();
         self.stack.clear();
-        self.waiting = false;
+        self.waiting = Waiting::Nothing;
     }
 
     fn end_with(&mut self, error: Error) -> Step {
@@ -264,8 +285,12 @@ impl Vm {
                     return Step::Done;
                 }
                 Ok(Flow::Call(call)) => {
-                    self.waiting = true;
-                    return Step::Call(call);
+                    self.waiting = Waiting::Call;
+                    return Step::Call(*call);
+                }
+                Ok(Flow::Calls(calls)) => {
+                    self.waiting = Waiting::Calls(calls.len() as u32);
+                    return Step::Calls(calls);
                 }
                 Err(trap) => {
                     if let Some(error) = self.unwind(trap) {
@@ -289,7 +314,7 @@ impl Vm {
         }
         let free = self.codes.iter().enumerate().filter(|(_, slot)| slot.is_none()).map(|(idx, _)| idx);
         let places: Vec<u32> = free.chain(self.codes.len()..).take(program.codes.len()).map(|idx| idx as u32).collect();
-        let n_codes = self.codes.len().max(places.last().map_or(0, |last| *last as usize + 1));
+        let n_codes = self.codes.len().max(places.last().map_or(0, |last| (*last as usize).saturating_add(1)));
         over_if(n_codes > MOST_CODES, "function", MOST_CODES, n_codes)?;
         self.codes.resize(n_codes, None);
         for (mut code, place) in program.codes.into_iter().zip(&places) {
@@ -326,10 +351,10 @@ impl Vm {
         if let Some(at) = self.globals.iter().position(|g| g.name == name) {
             return Ok(at as u32);
         }
-        over_if(self.globals.len() >= MOST_GLOBALS, "name", MOST_GLOBALS, self.globals.len() + 1)?;
+        over_if(self.globals.len() >= MOST_GLOBALS, "name", MOST_GLOBALS, self.globals.len().saturating_add(1))?;
         let fallback = self.meaning(name);
         self.globals.push(Global { name: name.to_owned(), value: Value::Unbound, fallback });
-        Ok(self.globals.len() as u32 - 1)
+        Ok((self.globals.len() as u32).saturating_sub(1))
     }
 
     /// What a name means that no program has assigned.
@@ -349,14 +374,11 @@ impl Vm {
 
     /// Pushes a frame whose first locals are given.
     fn push_frame(&mut self, code: u32, locals: Vec<Value>) -> Outcome<()> {
-        let frames = self.frames.len() + 1;
-        if frames > self.limits.frames as usize {
-            let error = Error::over("call depth", u64::from(self.limits.frames), frames as u64);
-            return Err(Trap::Fatal(Box::new(error.with_hint("write a loop in place of the recursion"))));
-        }
+        self.check_frames()?;
         let n_locals = self.loaded(code)?.code.locals.len();
         let base = self.stack.len();
-        over_if(base + n_locals.max(locals.len()) > MOST_STACK, "stack", MOST_STACK, base + n_locals)?;
+        let end = base.saturating_add(n_locals.max(locals.len()));
+        over_if(end > MOST_STACK, "stack", MOST_STACK, end)?;
         let missing = n_locals.saturating_sub(locals.len());
         self.stack.extend(locals);
         self.stack.extend(std::iter::repeat_n(Value::Unbound, missing));
@@ -369,7 +391,9 @@ impl Vm {
     }
 
     fn push(&mut self, value: Value) -> Outcome<()> {
-        over_if(self.stack.len() >= MOST_STACK, "stack", MOST_STACK, MOST_STACK + 1)?;
+        if self.stack.len() >= MOST_STACK {
+            return over_if(true, "stack", MOST_STACK, MOST_STACK.saturating_add(1));
+        }
         self.stack.push(value);
         Ok(())
     }
@@ -479,9 +503,10 @@ impl Vm {
 impl Loaded {
     fn bytes(&self) -> u64 {
         const OP_BYTES: u64 = (size_of::<Op>() + size_of::<Pos>()) as u64;
-        let names = self.code.names.iter().chain(&self.code.locals).chain(&self.code.globals);
-        let names: u64 = names.map(|name| name.len() as u64 + 2 * ITEM_BYTES).sum();
-        self.code.ops.len() as u64 * OP_BYTES + names
+        let names = self.code.names.iter().map(|name| &**name);
+        let names = names.chain(self.code.locals.iter().chain(&self.code.globals).map(String::as_str));
+        let names: u64 = names.map(|name| (name.len() as u64).saturating_add(2 * ITEM_BYTES)).sum();
+        (self.code.ops.len() as u64).saturating_mul(OP_BYTES).saturating_add(names)
     }
 }
 

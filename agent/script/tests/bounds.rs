@@ -12,6 +12,7 @@ const SMALL: Limits = Limits {
     nesting: 30,
     frames: 20,
     calls: 12,
+    gathered: 4,
     suspensions: 12,
     printed_bytes: 500,
     source_bytes: 8_000,
@@ -64,6 +65,11 @@ fn expression() -> impl Strategy<Value = String> {
             inner.clone().prop_map(|a| format!("sorted({a}, key=lambda v: f(v))")),
             inner.clone().prop_map(|a| format!("[v for v in {a} if v]")),
             inner.clone().prop_map(|a| format!("f({a})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("gather(t.get(k={a}), {b}, t.get(k=x))")),
+            (inner.clone(), prop::bool::ANY).prop_map(|(a, keep)| {
+                let keep = if keep { "True" } else { "False" };
+                format!("gather(*[t.get(k=v) for v in {a}], return_exceptions={keep})")
+            }),
             inner.clone().prop_map(|a| format!("str({a}).replace('a', 'aaaa')")),
             inner.clone().prop_map(|a| format!("list(zip({a}, {a}))")),
             inner.clone().prop_map(|a| format!("f\"{{{a}:>300}}\"").replace('\'', "")),
@@ -95,6 +101,14 @@ fn program() -> impl Strategy<Value = String> {
     })
 }
 
+/// Goes on with what the fake tool gives.
+fn answered(vm: &mut Vm, step: &Step, n: usize) -> Step {
+    match step {
+        Step::Calls(calls) => vm.resume_all((0..calls.len()).map(|i| result(n + i)).collect()),
+        _ => vm.resume(result(n)),
+    }
+}
+
 /// Runs a program; at each stop the machine is stored and read again if `stored`.
 fn run(source: &str, stored: bool) -> (String, Step, Vm) {
     let mut vm = Vm::new(SMALL);
@@ -112,12 +126,12 @@ fn run(source: &str, stored: bool) -> (String, Step, Vm) {
         assert!(usage.calls <= SMALL.calls && usage.suspensions <= SMALL.suspensions, "{usage:?}");
         log += &vm.take_printed();
         match &step {
-            Step::Call(call) => {
-                log += &format!("{call:?} {usage:?}\n");
+            Step::Call(_) | Step::Calls(_) => {
+                log += &format!("{step:?} {usage:?}\n");
                 if stored {
                     vm = Vm::decode(&vm.encode()).unwrap();
                 }
-                step = vm.resume(result(n));
+                step = answered(&mut vm, &step, n);
             }
             _ => break,
         }
@@ -144,7 +158,7 @@ proptest! {
     fn damaged_states_are_refused_or_safe(source in program(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
         let Ok(program) = compile(&source, &SMALL) else { return Ok(()) };
         let mut vm = Vm::new(SMALL);
-        let _ = vm.start(program, &tools());
+        let first = vm.start(program, &tools());
         let mut bytes = vm.encode();
         for (at, byte) in damage {
             let at = at.index(bytes.len());
@@ -152,10 +166,14 @@ proptest! {
         }
         if let Ok(mut vm) = Vm::decode(&bytes) {
             vm.restrict(&SMALL);
+            let mut gathers = matches!(first, Step::Calls(_));
             for n in 0..20 {
                 let _ = vm.variables();
-                if !matches!(vm.resume(result(n)), Step::Call(_)) {
-                    break;
+                let next = if gathers { vm.resume_all(vec![result(n), result(n + 1)]) } else { vm.resume(result(n)) };
+                match next {
+                    Step::Call(_) => gathers = false,
+                    Step::Calls(_) => gathers = true,
+                    _ => break,
                 }
             }
             let _ = vm.encode();

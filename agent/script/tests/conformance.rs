@@ -1,50 +1,17 @@
-//! The language against CPython: a committed corpus, and random expressions where a `python3` is at hand.
+//! The language against CPython: a committed corpus, and random expressions.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
-use mote_script::{Limits, Step, Vm, compile};
+mod python;
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use serde_json::{Value, json};
-use std::io::Write;
-use std::process::{Command, Stdio};
-
-fn run(source: &str) -> (String, Option<String>) {
-    let program = match compile(source, &Limits::default()) {
-        Ok(program) => program,
-        Err(error) => return (String::new(), Some(error.report(source))),
-    };
-    let mut vm = Vm::new(Limits::default());
-    let step = vm.start(program, &[]);
-    let error = match step {
-        Step::Failed(error) => Some(error.exception().map_or_else(|| error.report(source), str::to_owned)),
-        _ => None,
-    };
-    (vm.take_printed(), error)
-}
-
-fn differences<'a>(cases: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut out = Vec::new();
-    for case in cases {
-        let case: Value = serde_json::from_str(case).unwrap();
-        let (output, error) = run(case["source"].as_str().unwrap());
-        let expected = (case["output"].as_str().unwrap(), case["error"].as_str());
-        if (output.as_str(), error.as_deref()) != expected {
-            out.push(format!(
-                "{}\nexpected {expected:?}\ngot      {:?}\n",
-                case["source"].as_str().unwrap(),
-                (output, error)
-            ));
-        }
-    }
-    out
-}
+use python::{Case, answers, none_differ};
 
 #[test]
 fn corpus() {
-    let differences = differences(include_str!("conformance.jsonl").lines());
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    none_differ(&include_str!("conformance.jsonl").lines().map(Case::read).collect::<Vec<_>>());
 }
 
 fn expressions() -> impl Strategy<Value = String> {
@@ -124,41 +91,18 @@ fn beyond_64_bits(output: &str) -> bool {
 
 #[test]
 fn random_expressions() {
-    let python = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance.py");
-    let spawned = Command::new("python3")
-        .args([python, "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let Ok(mut child) = spawned else { return };
     let mut runner = TestRunner::new_with_rng(
         Config { failure_persistence: None, ..Config::default() },
         TestRng::from_seed(RngAlgorithm::ChaCha, &[11; 32]),
     );
     let strategy = expressions();
-    let mut input = String::new();
-    for _ in 0..6_000 {
-        let expression = strategy.new_tree(&mut runner).unwrap().current();
-        input +=
-            &json!(format!("n = 7\nxs = [3, 1, 2]\nd = {{'k': 1, 'a': 'z'}}\nprint(repr({expression}))\n")).to_string();
-        input.push('\n');
-    }
-    let mut stdin = child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.lines().count() >= 6_000, "python3 did not answer every program");
-    let comparable = text.lines().filter(|line| {
-        let case: Value = serde_json::from_str(line).unwrap();
-        case["error"] != "SyntaxError" && !beyond_64_bits(case["output"].as_str().unwrap())
-    });
-    let differences = differences(comparable);
-    assert!(
-        differences.is_empty(),
-        "{} differ\n{}",
-        differences.len(),
-        differences[..differences.len().min(40)].join("\n")
-    );
+    let programs: Vec<String> = (0..6_000)
+        .map(|_| {
+            let expression = strategy.new_tree(&mut runner).unwrap().current();
+            format!("n = 7\nxs = [3, 1, 2]\nd = {{'k': 1, 'a': 'z'}}\nprint(repr({expression}))\n")
+        })
+        .collect();
+    let mut cases = answers(&programs);
+    cases.retain(|case| case.error.as_deref() != Some("SyntaxError") && !beyond_64_bits(&case.output));
+    none_differ(&cases);
 }

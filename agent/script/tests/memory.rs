@@ -105,6 +105,8 @@ const HUNGRY: &[&str] = &[
     "x = t.get()\ny = [x, t.get(), t.get(), t.get(), t.get()]\n",
     "x = t.get()\nz = t.get(k=[x] * 20)\n",
     "x = 'a' * 150000\nz = t.get(k=x)\n",
+    "x = 'a' * 150000\nz = gather(t.get(k=x), t.get(k=x), t.get(k=x), t.get(k=x))\n",
+    "z = []\nwhile True:\n    z.append(gather(*[t.get(k=z) for i in range(16)]))\n",
     "x = 'a' * 90000\ny = x.upper()\nz = x.lower().title().strip()\n",
     "x = ('a' * 30 + ',') * 5000\ny = x.partition(',')\nz = x.split(',')\n",
     "x = dict(zip(range(1000), range(1000)))\ny = [dict(x) for i in range(1000)]\n",
@@ -125,9 +127,16 @@ fn most_held(sources: &[&str], bytes: u64) -> usize {
         let mut vm = Vm::new(limits);
         for source in sources {
             let mut step = vm.start(compile(source, &limits).unwrap(), &tools);
-            while let Step::Call(call) = step {
-                drop(call);
-                step = vm.resume(Ok(result.clone()));
+            loop {
+                step = match step {
+                    Step::Call(_) => vm.resume(Ok(result.clone())),
+                    Step::Calls(calls) => {
+                        let n = calls.len();
+                        drop(calls);
+                        vm.resume_all(vec![Ok(Value::Null); n])
+                    }
+                    _ => break,
+                };
             }
             assert!(vm.usage().bytes <= bytes && vm.usage().fuel <= limits.fuel, "{source}{:?}", vm.usage());
             if let Step::Failed(error) = &step

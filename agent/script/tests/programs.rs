@@ -60,6 +60,13 @@ fn log(source: &str) -> String {
                 out += &format!("-> {}.{}{}\n", call.server, call.tool, Value::Object(call.arguments.clone()));
                 step = vm.resume(result(&call.server, &call.tool, &call.arguments));
             }
+            Step::Calls(calls) => {
+                for (mark, call) in ["=>"].into_iter().chain(std::iter::repeat("  ")).zip(&calls) {
+                    out += &format!("{mark} {}.{}{}\n", call.server, call.tool, Value::Object(call.arguments.clone()));
+                }
+                let results = calls.iter().map(|call| result(&call.server, &call.tool, &call.arguments));
+                step = vm.resume_all(results.collect());
+            }
             Step::Done => return out,
             Step::Failed(error) => return out + &error.report(source),
         }
@@ -203,7 +210,7 @@ fn errors_teach() {
         (
             "x = 'a'\nwhile True:\n    x = x + x",
             expect![[r#"
-                line 3: memory limit reached: 29360834 of 16777216
+                line 3: memory limit reached: 29360878 of 16777216
                         x = x + x
                               ^
                 hint: keep fewer or smaller values"#]],
@@ -231,4 +238,100 @@ fn variables_persist_and_have_shapes() {
     assert_eq!(vm.variable_json("y"), Some(json!(42)));
     assert_eq!(vm.variable_json("xs"), Some(json!([{"name": "a", "size": 1}])));
     assert_eq!(vm.variable_json("twice"), None);
+}
+
+#[test]
+fn calls_are_gathered_in_one_suspension_and_come_back_in_order() {
+    check(
+        "disk, files = gather(system.disk(), fs.list(path='.'))\nprint(disk.free_gb, len(files))\ncities = ['Oslo', 'Rome']\nxs = await asyncio.gather(*[weather.forecast(city=c) for c in cities if c])\nprint([x.temp for x in xs])\nprint(gather([system.disk() if cities else 1]), gather(), gather(1, 'a'), gather(len(cities), fs.list(path='x')[0].name))",
+        expect![[r#"
+            => system.disk{}
+               fs.list{"path":"."}
+            12.5 3
+            => weather.forecast{"city":"Oslo"}
+               weather.forecast{"city":"Rome"}
+            [-3.5, -3.5]
+            => system.disk{}
+            -> fs.list{"path":"x"}
+            [{'free_gb': 12.5, 'total_gb': 64}] [] [1, 'a'] [2, 'a']
+        "#]],
+    );
+}
+
+#[test]
+fn the_first_gathered_failure_raises_or_all_are_results() {
+    check(
+        "try:\n    gather(system.disk(), fs.read(path='a'), fs.read(path='b'))\nexcept ToolError as e:\n    print(e.kind, e)\nxs = gather(fs.read(path='a'), system.disk(), return_exceptions=True)\nprint(xs)\nfor x in xs:\n    print(isinstance(x, Exception))\ngather(system.disk(), weather.forecast(cty='x'))",
+        expect![[r#"
+            => system.disk{}
+               fs.read{"path":"a"}
+               fs.read{"path":"b"}
+            denied no access: "a"
+            => fs.read{"path":"a"}
+               system.disk{}
+            [ToolError('no access: "a"'), {'free_gb': 12.5, 'total_gb': 64}]
+            True
+            False
+            line 9: TypeError: weather.forecast() got an unexpected argument 'cty', did you mean `city`?
+                gather(system.disk(), weather.forecast(cty='x'))
+                                              ^
+            hint: write weather.forecast(city: str, days: int = 3, min_temp: float | None = None, unit: "c" | "f" = "c")"#]],
+    );
+}
+
+#[test]
+fn gathering_is_bounded_and_its_misuse_is_taught() {
+    check(
+        "gather(*[system.disk() for i in range(17)])",
+        expect![[r#"
+        line 1: concurrent call limit reached: 17 of 16
+            gather(*[system.disk() for i in range(17)])
+            ^
+        hint: gather fewer calls at a time"#]],
+    );
+    check(
+        "gather(a=system.disk())",
+        expect![[r#"
+        line 1: `gather` takes calls, not named arguments
+            gather(a=system.disk())
+                            ^
+        hint: write a, b = gather(server.tool(..), server.tool(..))"#]],
+    );
+    check(
+        "def gather(x):\n    return x",
+        expect![[r#"
+        line 1: `gather` is built in and cannot be defined
+            def gather(x):
+            ^
+        hint: choose another name"#]],
+    );
+    check(
+        "async def f():\n    pass",
+        expect![[r#"
+        line 1: `async` is not part of the language
+            async def f():
+            ^
+        hint: call tools directly; side by side: a, b = gather(server.tool(..), server.tool(..))"#]],
+    );
+    check(
+        "asyncio.run(f())",
+        expect![[r#"
+        line 1: NameError: name 'asyncio' is not defined
+            asyncio.run(f())
+            ^
+        hint: side by side: a, b = gather(server.tool(..), server.tool(..))"#]],
+    );
+}
+
+#[test]
+fn arguments_of_a_gathered_call_are_those_when_it_is_made() {
+    check(
+        "def grow(xs):\n    xs.append('c')\n    return 1\nxs = ['a']\nprint(gather(show(['x']), weather.forecast(city='é'), weather.forecast(city=str(xs), days=grow(xs))))",
+        expect![[r#"
+            -> .show{"tools":["x"]}
+            => weather.forecast{"city":"é"}
+               weather.forecast{"city":"['a']","days":1}
+            [None, {'temp': -3.5}, {'temp': -3.5}]
+        "#]],
+    );
 }

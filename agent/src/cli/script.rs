@@ -12,7 +12,7 @@ use crate::cli::Globals;
 use crate::cli::model::cancelled;
 use crate::cli::tools::{self, ToolFlags};
 use crate::error::{Error, ErrorKind, Result};
-use crate::tools::ToolRuntime;
+use crate::tools::{ToolFailure, ToolRequest, ToolRuntime};
 
 /// Programs are written a turn at a time; a longer file is none.
 const MAX_SOURCE_BYTES: u64 = 1 << 20;
@@ -85,6 +85,7 @@ fn run_program(arguments: RunArgs, globals: &Globals) -> Result<u8> {
                 break;
             }
             Step::Call(call) => step = vm.resume(result_of(&call, &mut tools)),
+            Step::Calls(calls) => step = vm.resume_all(results_of(&calls, &mut tools)),
         }
     }
     if globals.out.json() {
@@ -99,13 +100,23 @@ fn result_of(call: &Call, tools: &mut ToolRuntime) -> std::result::Result<Value,
         let message = format!("only `mote run` has a session for this move: {}", call.tool);
         return Err(CallError { kind: "unavailable".to_owned(), message });
     }
-    tools.call(&call.server, &call.tool, &call.arguments).result.map_err(|failure| {
-        let message = match failure.hint {
-            Some(hint) => format!("{}; {hint}", failure.message),
-            None => failure.message,
-        };
-        CallError { kind: failure.kind, message }
-    })
+    tools.call(&call.server, &call.tool, &call.arguments).result.map_err(call_error)
+}
+
+/// What becomes of the calls of one `gather`.
+fn results_of(calls: &[Call], tools: &mut ToolRuntime) -> Vec<std::result::Result<Value, CallError>> {
+    let requests =
+        calls.iter().map(|call| ToolRequest { server: &call.server, tool: &call.tool, arguments: &call.arguments });
+    let requests: Vec<ToolRequest<'_>> = requests.collect();
+    tools.call_all(&requests).into_iter().map(|outcome| outcome.result.map_err(call_error)).collect()
+}
+
+fn call_error(failure: ToolFailure) -> CallError {
+    let message = match failure.hint {
+        Some(hint) => format!("{}; {hint}", failure.message),
+        None => failure.message,
+    };
+    CallError { kind: failure.kind, message }
 }
 
 fn failed(error: &mote_script::Error, source: &str, printed: String, globals: &Globals) -> Result<u8> {

@@ -8,7 +8,7 @@ use super::configuration::Configuration;
 use super::event::Event;
 use super::{Session, observation, toolbox};
 use crate::error::{Error, ErrorKind, Result};
-use crate::tools::{ToolFailure, ToolId};
+use crate::tools::{ToolFailure, ToolId, ToolOutcome, ToolRequest};
 
 /// What a program's run left behind.
 pub(super) struct Ran {
@@ -56,6 +56,10 @@ impl Session<'_> {
                     Reply::Resume(result) => step = self.vm.resume(result),
                     Reply::End(ended) => break (None, ended),
                 },
+                Step::Calls(calls) => {
+                    let results = self.call_tools(&calls)?;
+                    step = self.vm.resume_all(results);
+                }
             }
         };
         let usage = self.vm.usage();
@@ -71,45 +75,89 @@ impl Session<'_> {
         if call.server.is_empty() && call.tool == "answer" {
             return self.make_move(call);
         }
-        let limit = self.options.budgets.calls;
-        if self.spent.calls >= limit {
-            return Ok(Reply::Resume(Err(CallError {
-                kind: "LimitError".into(),
-                message: format!("no more tool calls in this task: {limit} of {limit} are used"),
-            })));
+        if call.server.is_empty() {
+            return match self.spend_call() {
+                Ok(()) => self.make_move(call),
+                Err(spent) => Ok(Reply::Resume(Err(spent))),
+            };
         }
-        self.spent.calls += 1;
-        if call.server.is_empty() { self.make_move(call) } else { self.call_tool(call).map(Reply::Resume) }
+        let mut results = self.call_tools(std::slice::from_ref(call))?;
+        Ok(Reply::Resume(results.pop().unwrap_or_else(|| Err(no_result()))))
     }
 
-    fn call_tool(&mut self, call: &Call) -> Result<std::result::Result<Value, CallError>> {
+    /// Counts a call against the budget of the task.
+    fn spend_call(&mut self) -> std::result::Result<(), CallError> {
+        let limit = self.options.budgets.calls;
+        if self.spent.calls >= limit {
+            return Err(CallError {
+                kind: "LimitError".into(),
+                message: format!("no more tool calls in this task: {limit} of {limit} are used"),
+            });
+        }
+        self.spent.calls += 1;
+        Ok(())
+    }
+
+    /// Makes calls side by side: all are recorded before the first is made, and their results in the same order.
+    fn call_tools(&mut self, calls: &[Call]) -> Result<Vec<std::result::Result<Value, CallError>>> {
+        if self.cancel.is_cancelled() {
+            return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+        }
+        let mut begun = Vec::new();
+        for call in calls {
+            begun.push(match self.spend_call() {
+                Ok(()) => Ok(self.begin_call(call)?),
+                Err(spent) => Err(spent),
+            });
+        }
+        let made = calls.iter().zip(&begun).filter(|(_, begun)| begun.is_ok());
+        let requests =
+            made.map(|(call, _)| ToolRequest { server: &call.server, tool: &call.tool, arguments: &call.arguments });
+        let mut outcomes = self.tools.call_all(&requests.collect::<Vec<_>>()).into_iter();
+        let mut results = Vec::new();
+        for (call, begun) in calls.iter().zip(begun) {
+            results.push(match begun.map(|id| (id, outcomes.next())) {
+                Ok((id, Some(outcome))) => self.end_call(id, call, outcome)?,
+                Ok((_, None)) => Err(no_result()),
+                Err(spent) => Err(spent),
+            });
+        }
+        if self.cancel.is_cancelled() {
+            return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+        }
+        Ok(results)
+    }
+
+    fn begin_call(&mut self, call: &Call) -> Result<u32> {
         self.n_calls += 1;
         let id = self.n_calls;
         let tool = ToolId { server: call.server.clone(), tool: call.tool.clone() };
         let mutating = self.tools.catalogue().tool(&tool.server, &tool.tool).is_none_or(|entry| entry.writes);
         self.recorder.call_intent(id, &tool, &call.arguments, mutating)?;
         (self.emit)(&Event::Call { id, tool: tool.to_string(), arguments: call.arguments.clone() });
-        let outcome = self.tools.call(&tool.server, &tool.tool, &call.arguments);
+        Ok(id)
+    }
+
+    fn end_call(
+        &mut self,
+        id: u32,
+        call: &Call,
+        outcome: ToolOutcome,
+    ) -> Result<std::result::Result<Value, CallError>> {
         self.recorder.call_result(id, &outcome)?;
-        let result = match outcome.result {
-            Ok(value) => {
-                self.found = Some(found(&value));
-                self.sources.push(Source { id, tool: tool.to_string(), arguments: call.arguments.clone() });
-                Ok(value)
-            }
-            Err(failure) => Err(failure),
-        };
+        if let Ok(value) = &outcome.result {
+            self.found = Some(found(value));
+            let tool = ToolId { server: call.server.clone(), tool: call.tool.clone() };
+            self.sources.push(Source { id, tool: tool.to_string(), arguments: call.arguments.clone() });
+        }
         (self.emit)(&Event::Result {
             id,
-            ok: result.is_ok(),
+            ok: outcome.result.is_ok(),
             bytes: u64::try_from(outcome.bytes).unwrap_or(u64::MAX),
             ms: outcome.ms,
-            error: result.as_ref().err().map(failure_text),
+            error: outcome.result.as_ref().err().map(failure_text),
         });
-        if self.cancel.is_cancelled() {
-            return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
-        }
-        Ok(result.map_err(|failure| CallError { kind: failure.kind.clone(), message: failure_text(&failure) }))
+        Ok(outcome.result.map_err(|failure| CallError { kind: failure.kind.clone(), message: failure_text(&failure) }))
     }
 
     /// Loads a tool and says which one had to leave.
@@ -118,6 +166,11 @@ impl Session<'_> {
             (self.emit)(&Event::Notice { text: format!("unloaded to make room for {tool}: {left}") });
         }
     }
+}
+
+/// A call without an outcome, which the tools never leave.
+fn no_result() -> CallError {
+    CallError { kind: "failed".into(), message: "the call was not made".into() }
 }
 
 /// What a person would want of a result if the task is never answered.

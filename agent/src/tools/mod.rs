@@ -2,6 +2,7 @@
 //!
 //! The way in is [`ToolRuntime`]. MCP servers are processes behind a guardian, so that nothing of them outlives us.
 
+mod calls;
 mod catalogue;
 mod example;
 mod retrieval;
@@ -13,6 +14,7 @@ mod runtime;
 pub mod mcp;
 pub mod toolspace;
 
+pub use calls::{MAX_SIDE_BY_SIDE, ToolRequest};
 pub use catalogue::{Catalogue, Example, Server, ServerKind, ServerState, ToolDescription, ToolEntry, ToolId};
 pub use policy::{Decision, Policy};
 pub use result::{MAX_RESULT_BYTES, ToolFailure, ToolOutcome};

@@ -6,15 +6,16 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mote_toolpacks::{CallContext, MemoryNotes, Notes};
+use mote_toolpacks::{MemoryNotes, Notes};
 use serde_json::{Map, Value};
 
+use super::calls::{Permitted, ToolRequest};
 use super::catalogue::{Catalogue, Server, ServerKind, ServerState, ToolDescription, ToolId, unique};
 use super::mcp::{self, Fleet, Found, Ground, Listing, Manifests, McpServer};
 use super::policy::{Decision, Policy, matches};
-use super::result::{MAX_RESULT_BYTES, ToolFailure, ToolOutcome, bound, value_of};
+use super::result::ToolFailure;
 use super::retrieval::{Anchor, Index};
 use crate::cancel::Cancel;
 use crate::error::{Error, ErrorKind, Result};
@@ -79,12 +80,12 @@ pub struct ToolRuntime {
     policy: Policy,
     notices: Vec<String>,
     manifests: Manifests,
-    fleet: Option<Fleet>,
-    working_dir: PathBuf,
-    writable: Vec<PathBuf>,
+    pub(super) fleet: Option<Fleet>,
+    pub(super) working_dir: PathBuf,
+    pub(super) writable: Vec<PathBuf>,
     asker: Option<Asker>,
-    notes: Box<dyn Notes>,
-    cancel: Cancel,
+    pub(super) notes: Box<dyn Notes>,
+    pub(super) cancel: Cancel,
 }
 
 impl ToolRuntime {
@@ -167,39 +168,23 @@ impl ToolRuntime {
         }
     }
 
-    /// Calls a tool and waits for what becomes of it.
-    pub fn call(&mut self, server: &str, tool: &str, arguments: &Map<String, Value>) -> ToolOutcome {
-        let started = Instant::now();
-        let mutating = self.catalogue.tool(server, tool).is_some_and(|entry| entry.writes);
-        let (result, bytes, truncated) = match self.run(server, tool, arguments) {
-            Ok(value) => bound(value, MAX_RESULT_BYTES),
-            Err(failure) => (Err(failure), 0, false),
-        };
-        let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        ToolOutcome { result, bytes, truncated, ms, mutating }
-    }
-
-    fn run(
-        &mut self,
-        server: &str,
-        tool: &str,
-        arguments: &Map<String, Value>,
-    ) -> std::result::Result<Value, ToolFailure> {
+    /// Asks policy and whoever is there, and starts the server if need be.
+    pub(super) fn permitted(&mut self, request: &ToolRequest<'_>) -> std::result::Result<Permitted, ToolFailure> {
+        let ToolRequest { server, tool, arguments } = *request;
         let id = ToolId::new(server, tool);
         let entry = self.catalogue.tool(server, tool).ok_or_else(|| self.unknown(&id))?;
         let (wire_name, schema_sha256) = (entry.wire_name.clone(), entry.schema_sha256.clone());
         self.permit(&id.to_string(), entry.writes, arguments)?;
         let is_pack = self.catalogue.server(server).is_some_and(|server| server.kind == ServerKind::Pack);
-        if is_pack {
-            return self.call_pack(server, &wire_name, arguments);
+        let arguments = if is_pack { arguments.clone() } else { on_the_wire(&entry.signature, arguments) };
+        if !is_pack {
+            self.start(server, &id, &wire_name, &schema_sha256)?;
         }
-        let arguments = on_the_wire(&entry.signature, arguments);
-        self.start(server, &id, &wire_name, &schema_sha256)?;
-        let fleet = self
-            .fleet
-            .as_mut()
-            .ok_or_else(|| ToolFailure::new("server", format!("the server cannot run: {server}")))?;
-        value_of(fleet.call(server, &wire_name, &arguments)?)
+        Ok(Permitted { server: server.to_owned(), wire_name, arguments, is_pack })
+    }
+
+    pub(super) fn fleet(&mut self, server: &str) -> std::result::Result<&mut Fleet, ToolFailure> {
+        self.fleet.as_mut().ok_or_else(|| ToolFailure::new("server", format!("the server cannot run: {server}")))
     }
 
     fn permit(&self, id: &str, writes: bool, arguments: &Map<String, Value>) -> std::result::Result<(), ToolFailure> {
@@ -218,23 +203,6 @@ impl ToolRuntime {
         }
     }
 
-    fn call_pack(
-        &self,
-        pack: &str,
-        tool: &str,
-        arguments: &Map<String, Value>,
-    ) -> std::result::Result<Value, ToolFailure> {
-        let cancelled = || self.cancel.is_cancelled();
-        let mut context = CallContext::new(&self.working_dir, self.notes.as_ref());
-        context.writable = &self.writable;
-        context.cancelled = &cancelled;
-        mote_toolpacks::call(pack, tool, arguments, &context).map_err(|error| ToolFailure {
-            kind: pack_kind(error.kind()).to_owned(),
-            message: error.message().to_owned(),
-            hint: error.hint().map(str::to_owned),
-        })
-    }
-
     /// Starts the server if need be; a tool that is no longer what the program was written for is not called.
     fn start(
         &mut self,
@@ -243,11 +211,7 @@ impl ToolRuntime {
         wire_name: &str,
         schema_sha256: &str,
     ) -> std::result::Result<(), ToolFailure> {
-        let fleet = self
-            .fleet
-            .as_mut()
-            .ok_or_else(|| ToolFailure::new("server", format!("the server cannot run: {server}")))?;
-        let listing = match fleet.start(server) {
+        let listing = match self.fleet(server)?.start(server) {
             Ok(None) => return Ok(()),
             Ok(Some(listing)) => listing,
             Err(failure) => {
@@ -437,7 +401,7 @@ fn names<'a>(all: impl Iterator<Item = &'a str>) -> String {
     names.join(", ")
 }
 
-fn pack_kind(kind: mote_toolpacks::ErrorKind) -> &'static str {
+pub(super) fn pack_kind(kind: mote_toolpacks::ErrorKind) -> &'static str {
     use mote_toolpacks::ErrorKind as Kind;
     match kind {
         Kind::InvalidManifest => "invalid_manifest",

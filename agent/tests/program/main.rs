@@ -6,6 +6,7 @@ mod bundles;
 mod cancel;
 mod disk;
 mod doctor;
+mod gather;
 mod model;
 mod program;
 mod queue;

@@ -15,7 +15,7 @@ struct Run {
     results: Vec<(String, Value)>,
 }
 
-fn signatures(packs: &[Pack]) -> Vec<Signature> {
+pub(crate) fn signatures(packs: &[Pack]) -> Vec<Signature> {
     let of = |pack: &Pack| {
         let signature = |tool: &mote_toolpacks::Tool| {
             Signature::from_json_schema(&pack.name, &tool.name, &tool.description, &tool.parameters).unwrap()
@@ -39,6 +39,7 @@ fn run(program: &str, fixture: &Fixture, signatures: &[Signature]) -> Result<Run
                 return Ok(Run { answer, results });
             }
             Step::Call(asked) => asked,
+            Step::Calls(_) => return Err("an example gathers calls".to_owned()),
             Step::Done => return Err("ended without an answer".to_owned()),
             Step::Failed(e) => return Err(e.report(program)),
         };

@@ -9,6 +9,7 @@ mod fs;
 mod hostile;
 mod manifests;
 mod math;
+mod names;
 mod notes;
 mod system;
 mod table;

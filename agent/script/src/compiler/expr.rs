@@ -28,7 +28,7 @@ impl Compiler {
             Node::Dict(pairs) => return self.dict(pairs, pos),
             Node::Unary(op, operand) => {
                 if let (UnOp::Neg, Node::Const(Const::Int(n))) = (op, &operand.node) {
-                    return self.constant(Const::Int(-n), pos);
+                    return self.constant(Const::Int(n.saturating_neg()), pos);
                 }
                 self.expr(operand)?;
                 Op::Unary(*op)
@@ -42,7 +42,7 @@ impl Compiler {
                 let mut ends = Vec::new();
                 for (i, operand) in operands.iter().enumerate() {
                     self.expr(operand)?;
-                    if i + 1 < operands.len() {
+                    if i.saturating_add(1) < operands.len() {
                         ends.push(self.emit(if *and { Op::JumpIfFalseOrPop(0) } else { Op::JumpIfTrueOrPop(0) }, pos)?);
                     }
                 }
@@ -75,7 +75,7 @@ impl Compiler {
                 self.slice_parts(parts, pos)?;
                 Op::GetSlice
             }
-            Node::Comprehension(comp) => return self.comprehension(comp, pos),
+            Node::Comprehension(comp) => return self.comprehension(comp, false, pos),
             Node::Lambda { params, body } => return self.lambda(params, body, pos),
             Node::Star(_) => {
                 return Err(Error::syntax(pos, "`*` stands where no list is built").with_hint("write [*values]"));
@@ -146,7 +146,7 @@ impl Compiler {
         let mut falls = Vec::new();
         for (i, (op, right)) in rest.iter().enumerate() {
             self.expr(right)?;
-            if i + 1 < rest.len() {
+            if i.saturating_add(1) < rest.len() {
                 self.emit(Op::Dup, pos)?;
                 self.emit(Op::RotateThree, pos)?;
                 self.emit(Op::Compare(*op), pos)?;
@@ -182,6 +182,14 @@ impl Compiler {
     }
 
     fn call(&mut self, callee: &Expr, args: &[Arg], pos: Pos) -> Result<(), Error> {
+        if self.is_gather(callee) {
+            return self.gather(args, pos);
+        }
+        self.plain_call(callee, args, false, pos)
+    }
+
+    /// A call; with `defer`, a tool is not called yet.
+    pub(super) fn plain_call(&mut self, callee: &Expr, args: &[Arg], defer: bool, pos: Pos) -> Result<(), Error> {
         let method = match &callee.node {
             Node::Attr(value, name) => {
                 self.expr(value)?;
@@ -203,6 +211,7 @@ impl Compiler {
         if args.iter().any(|a| matches!(a, Arg::Star(_) | Arg::DoubleStar(_))) {
             self.spread(args, pos)?;
             let op = match method {
+                Some((name, owner, _)) if defer => Op::DeferSpread { name, owner },
                 Some((name, owner, _)) => Op::CallMethodSpread { name, owner },
                 None => Op::CallSpread,
             };
@@ -220,11 +229,12 @@ impl Compiler {
             }
         }
         let n_named = names.len() as u32;
-        let n_plain = args.len() as u32 - n_named;
+        let n_plain = (args.len() as u32).saturating_sub(n_named);
         let code = &mut self.scope().code;
         let first = code.names.len() as u32;
-        code.names.extend(names);
+        code.names.extend(names.into_iter().map(Into::into));
         let op = match method {
+            Some((name, owner, _)) if defer => Op::Defer { name, owner, n_plain, n_named, first },
             Some((name, owner, _)) => Op::CallMethod { name, owner, n_plain, n_named, first },
             None => Op::Call { n_plain, n_named, first },
         };
@@ -267,7 +277,7 @@ impl Compiler {
         Ok(())
     }
 
-    fn comprehension(&mut self, comp: &Comprehension, pos: Pos) -> Result<(), Error> {
+    pub(super) fn comprehension(&mut self, comp: &Comprehension, defer: bool, pos: Pos) -> Result<(), Error> {
         let make = match comp.kind {
             Collection::List => Op::MakeList(0),
             Collection::Set => Op::MakeSet(0),
@@ -291,7 +301,11 @@ impl Compiler {
             }
         }
         self.emit(Op::LoadLocal(out), pos)?;
-        self.expr(&comp.element)?;
+        if defer {
+            self.deferred(&comp.element)?;
+        } else {
+            self.expr(&comp.element)?;
+        }
         match &comp.value {
             Some(value) => {
                 self.expr(value)?;
@@ -322,10 +336,10 @@ impl Compiler {
     }
 
     fn lambda(&mut self, params: &[Param], body: &Expr, pos: Pos) -> Result<(), Error> {
-        let mut n_defaults = 0;
+        let mut n_defaults = 0u32;
         for default in params.iter().filter_map(|p| p.default.as_ref()) {
             self.expr(default)?;
-            n_defaults += 1;
+            n_defaults = n_defaults.saturating_add(1);
         }
         let mut scope = Scope::new("lambda", true);
         scope.is_lambda = true;
@@ -343,11 +357,11 @@ impl Compiler {
         }
         scope.code.n_captured = scope.captures.len() as u32;
         let captures = scope.captures.clone();
-        self.scopes.push(scope);
+        self.inner.push(scope);
         self.expr(body)?;
         self.emit(Op::Return, pos)?;
         self.finish(pos)?;
-        let code = self.codes.len() as u32 - 1;
+        let code = (self.codes.len() as u32).saturating_sub(1);
         for name in &captures {
             self.load(name, pos, false)?;
         }
@@ -400,7 +414,10 @@ impl Compiler {
             Node::Tuple(items) | Node::List(items) => {
                 let star = items.iter().position(|item| matches!(item.node, Node::Star(_)));
                 let op = match star {
-                    Some(at) => Op::UnpackRest { before: at as u32, after: (items.len() - at - 1) as u32 },
+                    Some(at) => Op::UnpackRest {
+                        before: at as u32,
+                        after: items.len().saturating_sub(at).saturating_sub(1) as u32,
+                    },
                     None => Op::Unpack(items.len() as u32),
                 };
                 self.emit(op, pos)?;
@@ -439,6 +456,19 @@ impl Compiler {
                 self.emit(Op::Augment(op), pos)?;
                 self.emit(Op::RotateThree, pos)?;
                 self.emit(Op::SetItem, target.pos)?;
+            }
+            Node::Name(name) if op == BinOp::Add => {
+                let scope = self.scope();
+                let (load, grow) = match scope.local(name) {
+                    Some(slot) => (Op::LoadGrowing(slot), Op::Grow(slot)),
+                    None => {
+                        let global = interned(&mut scope.code.globals, name);
+                        (Op::LoadGlobalGrowing(global), Op::GrowGlobal(global))
+                    }
+                };
+                self.emit(load, target.pos)?;
+                self.expr(value)?;
+                self.emit(grow, pos)?;
             }
             _ => {
                 self.expr(target)?;

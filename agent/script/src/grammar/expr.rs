@@ -14,6 +14,8 @@ const MOST_ARGS: usize = 6;
 /// Operators in a row, and accesses such as `.name` in a row.
 const MOST_OPERATORS: usize = 4;
 const MOST_ACCESSES: usize = 4;
+/// Tool calls written out in one `gather`.
+const MOST_GATHERED: usize = 8;
 /// Tool calls in the arguments of tool calls.
 const MOST_NESTED: u32 = 2;
 
@@ -27,7 +29,9 @@ impl Grammar {
         let signs: Vec<String> = words.map(|(sign, _)| format!(" {sign} ")).collect();
         self.rule("COMPARISON", &alternatives(signs));
         self.rule("IS_NONE", "/ is (not )?None/");
-        let plain = Builtin::ALL.iter().filter(|b| !matches!(b, Builtin::Map | Builtin::Filter | Builtin::Print));
+        let plain = Builtin::ALL
+            .iter()
+            .filter(|b| !matches!(b, Builtin::Gather | Builtin::Map | Builtin::Filter | Builtin::Print));
         self.rule("BUILTIN", &alternatives(plain.map(|b| b.name())));
         let mut names: Vec<&str> =
             ["str", "list", "dict", "set", "json"].iter().flat_map(|t| methods::of(t)).copied().collect();
@@ -54,7 +58,14 @@ impl Grammar {
         self.rule("slice", "bound? \":\" bound? (\":\" \"-\"? INT)?");
         self.rule("bound", "\"-\"? INT | NAME");
         let outermost = if self.nested { "tool::0x0" } else { "tool" };
-        self.rule("called", &format!("{outermost} e2access{{0,3}}"));
+        self.rule("called", &format!("{outermost} e2access{{0,3}} | gathered"));
+        self.rule(
+            "gathered",
+            &format!(
+                "\"gather(\" ({outermost} (\", \" {outermost}){{1,{}}} | \"*[\" {outermost} \" for \" targets \" in \" y2item \"]\") \")\"",
+                MOST_GATHERED.saturating_sub(1)
+            ),
+        );
         self.level("x", 3, "y2", " | called");
         self.rule("y2", "e2 | called");
         self.rule("print_end", "\", \" (\"sep\" | \"end\") \"=\" STRING");

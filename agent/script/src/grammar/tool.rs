@@ -88,7 +88,7 @@ impl Grammar {
             Schema::String => "STRING | fstring".to_owned(),
             Schema::Enum(choices) => alternatives(choices.iter().map(|choice| literal(&choice.0))),
             Schema::Array(items) => {
-                let item = self.value(items, depth + 1);
+                let item = self.value(items, depth.saturating_add(1));
                 let item = self.shared(format!("{item} | n2::_"));
                 format!("\"[\" ({item} (\", \" {item}){{0,{MOST_ITEMS}}})? \"]\"")
             }
@@ -97,7 +97,7 @@ impl Grammar {
                 let key = |p: &Property| format!("{}: ", serde_json::Value::from(p.name.as_str()));
                 let mut parts: Vec<_> = properties.iter().map(|p| (key(p), &p.schema, p.required)).collect();
                 parts.sort_by_key(|(.., required)| !required);
-                format!("\"{{\" {} \"}}\"", self.listed(parts, depth + 1))
+                format!("\"{{\" {} \"}}\"", self.listed(parts, depth.saturating_add(1)))
             }
             Schema::Union(parts) => parts.iter().map(|part| self.value(part, depth)).collect::<Vec<_>>().join(" | "),
         }

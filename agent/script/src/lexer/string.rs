@@ -102,7 +102,7 @@ impl Lexer {
                 let mut code = escaped.to_digit(8).unwrap_or(0);
                 for _ in 0..2 {
                     let Some(digit) = self.peek(0).and_then(|c| c.to_digit(8)) else { break };
-                    code = code * 8 + digit;
+                    code = code.saturating_mul(8).saturating_add(digit);
                     self.next();
                 }
                 text.extend(char::from_u32(code));
@@ -241,10 +241,10 @@ impl Lexer {
                     }
                     continue;
                 }
-                '(' | '[' | '{' => depth += 1,
+                '(' | '[' | '{' => depth = depth.saturating_add(1),
                 ')' | ']' => depth = depth.saturating_sub(1),
                 '}' if depth == 0 => break,
-                '}' => depth -= 1,
+                '}' => depth = depth.saturating_sub(1),
                 ':' if depth == 0 => break,
                 '!' if depth == 0 && self.peek(1) != Some('=') => break,
                 '=' if depth == 0 && self.peek(1) != Some('=') && !source.ends_with(['=', '!', '<', '>']) => break,
@@ -262,7 +262,7 @@ impl Lexer {
     /// Whether the quote at hand opens a string inside the field: it is closed again before the field's `}`.
     fn closes_later(&self, quote: char) -> bool {
         let mut seen = false;
-        for c in self.chars.iter().skip(self.idx + 1).take(LONGEST_FIELD).take_while(|c| **c != '\n') {
+        for c in self.chars.iter().skip(self.idx.saturating_add(1)).take(LONGEST_FIELD).take_while(|c| **c != '\n') {
             if *c == quote {
                 seen = true;
             } else if *c == '}' && seen {

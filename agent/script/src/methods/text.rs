@@ -52,8 +52,8 @@ pub(super) const NAMES: &[&str] = &[
 
 pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> Outcome<Value> {
     let text = heap.text_arg("the receiver", receiver)?.to_owned();
-    heap.work(1 + text.len() as u64 / 32)?;
-    heap.would_fit(4 * text.len() as u64)?;
+    heap.work((text.len() as u64 / 32).saturating_add(1))?;
+    heap.would_fit((text.len() as u64).saturating_mul(4))?;
     match name {
         "lower" | "casefold" => none(&args, name).and_then(|()| heap.string(text.to_lowercase())),
         "upper" => none(&args, name).and_then(|()| heap.string(text.to_uppercase())),
@@ -122,7 +122,7 @@ pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> 
             let [part, start, end] = args.bind(name, ["sub", "start", "end"], 1)?;
             let text = if start == Value::Unbound { text } else { sliced(heap, receiver, start, end)? };
             let part = heap.text_arg("the argument", part)?;
-            let n = if part.is_empty() { text.chars().count() + 1 } else { text.matches(part).count() };
+            let n = if part.is_empty() { text.chars().count().saturating_add(1) } else { text.matches(part).count() };
             Ok(Value::Int(n as i64))
         }
         "partition" | "rpartition" => {
@@ -210,14 +210,14 @@ fn title(text: &str) -> String {
 
 fn expand_tabs(text: &str, size: usize) -> String {
     let mut out = String::new();
-    let mut column = 0;
+    let mut column = 0usize;
     for c in text.chars() {
         match c {
             '\t' if size == 0 => {}
             '\t' => {
-                let n = size - column % size;
+                let n = size.saturating_sub(column.checked_rem(size).unwrap_or(0));
                 out.extend(std::iter::repeat_n(' ', n));
-                column += n;
+                column = column.saturating_add(n);
             }
             '\n' | '\r' => {
                 out.push(c);
@@ -225,7 +225,7 @@ fn expand_tabs(text: &str, size: usize) -> String {
             }
             _ => {
                 out.push(c);
-                column += 1;
+                column = column.saturating_add(1);
             }
         }
     }
@@ -244,8 +244,8 @@ fn lines(text: &str, keep: bool, room: usize) -> Vec<&str> {
         };
         let after = rest.get(end..).unwrap_or("");
         let width = if after.starts_with("\r\n") { 2 } else { after.chars().next().map_or(1, char::len_utf8) };
-        out.push(rest.get(..if keep { end + width } else { end }).unwrap_or(""));
-        rest = rest.get(end + width..).unwrap_or("");
+        out.push(rest.get(..if keep { end.saturating_add(width) } else { end }).unwrap_or(""));
+        rest = rest.get(end.saturating_add(width)..).unwrap_or("");
     }
     out
 }
@@ -302,7 +302,7 @@ fn split_space(text: &str, most: usize, right: bool, room: usize) -> Vec<&str> {
             break;
         };
         let width = rest.get(at..).and_then(|r| r.chars().next()).map_or(1, char::len_utf8);
-        let (before, after) = (rest.get(..at).unwrap_or(""), rest.get(at + width..).unwrap_or(""));
+        let (before, after) = (rest.get(..at).unwrap_or(""), rest.get(at.saturating_add(width)..).unwrap_or(""));
         if right {
             parts.push(after);
             rest = before.trim_end_matches(is_space);
@@ -326,8 +326,8 @@ fn join(heap: &mut Heap, sep: &str, args: &Args) -> Outcome<Value> {
             let message = format!("sequence item {i}: expected str instance, {} found", heap.type_name(*item));
             return raise_with(Class::TypeError, message, "write sep.join(str(x) for x in xs)");
         };
-        heap.would_fit((out.len() + sep.len() + piece.len()) as u64)?;
-        heap.work(1 + (sep.len() + piece.len()) as u64 / 64)?;
+        heap.would_fit(out.len().saturating_add(sep.len()).saturating_add(piece.len()) as u64)?;
+        heap.work((sep.len().saturating_add(piece.len()) as u64 / 64).saturating_add(1))?;
         if i > 0 {
             out.push_str(sep);
         }
@@ -341,7 +341,7 @@ fn replace(heap: &mut Heap, text: &str, args: &Args) -> Outcome<Value> {
     let most = if count == Value::Unbound { -1 } else { heap.int_arg("count", count)? };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let (old, new) = (heap.text_arg("the old text", old)?, heap.text_arg("the new text", new)?);
-    let n_found = if old.is_empty() { text.chars().count() + 1 } else { text.matches(old).count() };
+    let n_found = if old.is_empty() { text.chars().count().saturating_add(1) } else { text.matches(old).count() };
     let bytes = (n_found.min(most) as u64).saturating_mul(new.len() as u64).saturating_add(text.len() as u64);
     heap.would_fit(bytes)?;
     heap.work(bytes / 32)?;
@@ -369,7 +369,7 @@ fn find(heap: &mut Heap, receiver: Value, text: &str, name: &str, args: &Args) -
     let part = heap.text_arg("the argument", part)?;
     let at = if name.starts_with('r') { text.rfind(part) } else { text.find(part) };
     match at.and_then(|at| text.get(..at)) {
-        Some(before) => Ok(Value::Int(before.chars().count() as i64 + offset)),
+        Some(before) => Ok(Value::Int((before.chars().count() as i64).saturating_add(offset))),
         None if name.ends_with("find") => Ok(Value::Int(-1)),
         None => raise_with(Class::ValueError, "substring not found", "write text.find(x), which gives -1"),
     }
@@ -401,8 +401,8 @@ fn pad(heap: &mut Heap, text: &str, name: &str, args: &Args) -> Outcome<Value> {
             None => format!("{}{text}", run(missing)),
         },
         _ => {
-            let left = missing / 2 + (missing & width & 1);
-            format!("{}{text}{}", run(left), run(missing - left))
+            let left = (missing / 2).saturating_add(missing & width & 1);
+            format!("{}{text}{}", run(left), run(missing.saturating_sub(left)))
         }
     };
     heap.string(padded)

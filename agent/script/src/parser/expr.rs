@@ -149,11 +149,11 @@ impl Parser {
         let Tok::Sign(sign) = *self.peek() else { return Ok(None) };
         let op = match (sign, self.peek_second()) {
             ("not", Tok::Sign("in")) => {
-                self.idx += 1;
+                self.idx = self.idx.saturating_add(1);
                 CmpOp::NotIn
             }
             ("is", Tok::Sign("not")) => {
-                self.idx += 1;
+                self.idx = self.idx.saturating_add(1);
                 CmpOp::IsNot
             }
             _ => match COMPARISONS.iter().find(|(s, _)| *s == sign) {
@@ -161,7 +161,7 @@ impl Parser {
                 None => return Ok(None),
             },
         };
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         if self.at("=") {
             return Err(Error::syntax(self.pos(), "unexpected `=` in a comparison").with_hint("write `==`"));
         }
@@ -177,14 +177,14 @@ impl Parser {
                 break;
             }
             let op_pos = self.pos();
-            self.idx += 1;
+            self.idx = self.idx.saturating_add(1);
             let right = if *op == BinOp::Pow {
                 self.enter()?;
                 let right = self.binary(UNARY_POWER)?;
                 self.leave();
                 right
             } else {
-                self.binary(power + 1)?
+                self.binary(power.saturating_add(1))?
             };
             left =
                 self.build(Node::Binary(*op, Box::new(left), Box::new(right)), if least == 0 { op_pos } else { pos })?;
@@ -199,15 +199,12 @@ impl Parser {
             Tok::Sign("+") => UnOp::Pos,
             Tok::Sign("~") => UnOp::Invert,
             Tok::Sign("await") => {
-                return Err(Error::unsupported(
-                    pos,
-                    "`await` is not part of the language",
-                    "call the tool directly: x = server.tool(..)",
-                ));
+                self.idx = self.idx.saturating_add(1);
+                return self.postfix();
             }
             _ => return self.postfix(),
         };
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         self.enter()?;
         let operand = self.binary(UNARY_POWER)?;
         self.leave();
@@ -222,7 +219,7 @@ impl Parser {
                 let name_pos = self.pos();
                 let name = match self.peek().clone() {
                     Tok::Sign(word) if lexer::KEYWORDS.contains(&word) => {
-                        self.idx += 1;
+                        self.idx = self.idx.saturating_add(1);
                         word.to_owned()
                     }
                     _ => self.name("a name after `.`")?,
@@ -242,7 +239,7 @@ impl Parser {
 
     fn subscript(&mut self, value: Expr, pos: Pos) -> Result<Expr, Error> {
         let mut parts: [Option<Box<Expr>>; 3] = [None, None, None];
-        let mut n_colons = 0;
+        let mut n_colons = 0usize;
         if !self.at(":") {
             let index = self.expression_list()?;
             if self.eat("]") {
@@ -251,12 +248,15 @@ impl Parser {
             parts[0] = Some(Box::new(index));
         }
         while self.eat(":") {
-            n_colons += 1;
+            n_colons = n_colons.saturating_add(1);
             if n_colons > 2 {
                 return Err(Error::syntax(self.pos(), "too many `:` in a slice"));
             }
             if !self.at(":") && !self.at("]") {
-                parts[n_colons] = Some(Box::new(self.expression()?));
+                let part = Some(Box::new(self.expression()?));
+                if let Some(place) = parts.get_mut(n_colons) {
+                    *place = part;
+                }
             }
         }
         self.expect("]", "after the index")?;
@@ -272,7 +272,7 @@ impl Parser {
             } else if self.eat("*") {
                 Arg::Star(self.expression()?)
             } else if let (Tok::Name(name), Tok::Sign("=")) = (self.peek().clone(), self.peek_second()) {
-                self.idx += 2;
+                self.idx = self.idx.saturating_add(2);
                 if args.iter().any(|a| matches!(a, Arg::Named(other, _) if *other == name)) {
                     return Err(Error::syntax(pos, format!("argument given twice: `{name}`")));
                 }
@@ -367,13 +367,13 @@ impl Parser {
                 });
             }
         };
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         self.build(node, pos)
     }
 
     fn parenthesized(&mut self) -> Result<Expr, Error> {
         let pos = self.pos();
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         if self.eat(")") {
             return self.build(Node::Tuple(Vec::new()), pos);
         }
@@ -389,7 +389,7 @@ impl Parser {
 
     fn list(&mut self) -> Result<Expr, Error> {
         let pos = self.pos();
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         let mut items = Vec::new();
         while !self.eat("]") {
             items.push(self.starred()?);
@@ -411,7 +411,7 @@ impl Parser {
 
     fn braces(&mut self) -> Result<Expr, Error> {
         let pos = self.pos();
-        self.idx += 1;
+        self.idx = self.idx.saturating_add(1);
         let mut pairs = Vec::new();
         let mut items = Vec::new();
         while !self.eat("}") {
@@ -457,7 +457,7 @@ impl Parser {
                 Tok::FString(pieces) => fragments.extend(self.fragments(pieces)?),
                 _ => break,
             }
-            self.idx += 1;
+            self.idx = self.idx.saturating_add(1);
         }
         let mut joined: Vec<Fragment> = Vec::new();
         for fragment in fragments {
@@ -490,12 +490,17 @@ impl Parser {
 
     fn field(&mut self, source: &str, pos: Pos) -> Result<Expr, Error> {
         if self.fstrings >= MOST_NESTED_FSTRINGS {
-            let (limit, used) = (u64::from(MOST_NESTED_FSTRINGS), u64::from(self.fstrings) + 1);
+            let (limit, used) = (u64::from(MOST_NESTED_FSTRINGS), u64::from(self.fstrings).saturating_add(1));
             return Err(Error::over("f-string nesting", limit, used).at(pos));
         }
         let tokens = lexer::expression_tokens(source, pos)?;
-        let mut inner =
-            Parser { tokens, idx: 0, depth: self.depth, nesting: self.nesting, fstrings: self.fstrings + 1 };
+        let mut inner = Parser {
+            tokens,
+            idx: 0,
+            depth: self.depth,
+            nesting: self.nesting,
+            fstrings: self.fstrings.saturating_add(1),
+        };
         let value = inner.expression_list()?;
         if *inner.peek() != Tok::End {
             return Err(Error::syntax(

@@ -15,7 +15,7 @@ impl Vm {
     pub(super) fn pop_args(&mut self, code: u32, n_plain: u32, n_named: u32, first: u32) -> Outcome<Args> {
         let named = self.pop_many(n_named)?;
         let plain = self.pop_many(n_plain)?;
-        let names = self.loaded(code)?.code.names.iter().skip(first as usize).cloned();
+        let names = self.loaded(code)?.code.names.iter().skip(first as usize).map(|name| name.to_string());
         let named: Vec<(String, Value)> = names.zip(named).collect();
         if named.len() != n_named as usize {
             return Err(corrupt());
@@ -99,7 +99,7 @@ impl Vm {
                 let items = if spread {
                     self.heap.call_builtin(Builtin::Zip, args)?
                 } else {
-                    let items = self.heap.collected(args.plain[0])?;
+                    let items = self.heap.collected(args.plain.first().copied().ok_or_else(corrupt)?)?;
                     self.heap.list(items)?
                 };
                 if builtin == Builtin::Filter && callee == Value::None {
@@ -141,7 +141,7 @@ impl Vm {
         if !self.heap.is_callable(callee) {
             return self.not_callable(callee);
         }
-        let frames = self.frames.len() + 1;
+        let frames = self.frames.len().saturating_add(1);
         if frames > self.limits.frames as usize {
             let error = Error::over("call depth", u64::from(self.limits.frames), frames as u64);
             return Err(Trap::Fatal(Box::new(error)));
@@ -223,8 +223,9 @@ impl Vm {
         };
         let mut others = Vec::new();
         for (given, value) in args.named {
-            match params.iter().position(|(name, kind)| *name == given && *kind == ParamKind::Plain) {
-                Some(at) if locals[at] == Value::Unbound => locals[at] = value,
+            let at = params.iter().position(|(name, kind)| *name == given && *kind == ParamKind::Plain);
+            match at.and_then(|at| locals.get_mut(at)) {
+                Some(local) if *local == Value::Unbound => *local = value,
                 Some(_) => {
                     return raise_with(
                         Class::TypeError,
@@ -239,27 +240,29 @@ impl Vm {
                 }
             }
         }
-        for (local, default) in locals[..n_plain].iter_mut().rev().zip(defaults.iter().rev()) {
+        let plain = locals.get_mut(..n_plain).ok_or_else(corrupt)?;
+        for (local, default) in plain.iter_mut().rev().zip(defaults.iter().rev()) {
             if *local == Value::Unbound {
                 *local = *default;
             }
         }
-        if let Some(at) = locals[..n_plain].iter().position(|local| *local == Value::Unbound) {
-            let message = format!("{name}() missing required argument: '{}'", params[at].0);
+        let mut plain = params.iter().zip(&locals).take(n_plain);
+        if let Some(((missing, _), _)) = plain.find(|(_, local)| **local == Value::Unbound) {
+            let message = format!("{name}() missing required argument: '{missing}'");
             return raise_with(Class::TypeError, message, signature());
         }
         let n_given = args.plain.len();
-        for (at, (_, kind)) in params.iter().enumerate() {
+        for (local, (_, kind)) in locals.iter_mut().zip(&params) {
             match kind {
                 ParamKind::Plain => {}
-                ParamKind::Rest => locals[at] = self.heap.tuple(std::mem::take(&mut rest))?,
+                ParamKind::Rest => *local = self.heap.tuple(std::mem::take(&mut rest))?,
                 ParamKind::Named => {
                     let mut pairs = Vec::new();
                     for (name, value) in &others {
                         pairs.push((self.heap.str(name)?, *value));
                     }
                     let table = self.heap.table(pairs)?;
-                    locals[at] = self.heap.store(Object::Dict(Box::new(table)))?;
+                    *local = self.heap.store(Object::Dict(Box::new(table)))?;
                 }
             }
         }
@@ -280,6 +283,7 @@ impl Vm {
         name: u32,
         owner: Option<u32>,
         args: Args,
+        defer: bool,
     ) -> Outcome<Flow> {
         let names = &self.loaded(code)?.code.names;
         let owner = match owner {
@@ -289,7 +293,7 @@ impl Vm {
         let name = names.get(name as usize).ok_or_else(corrupt)?.clone();
         if let Value::Server(_) = receiver {
             let tool = self.called_tool(receiver, &name)?;
-            return self.call_tool(tool, args);
+            return if defer { self.defer(tool, args) } else { self.call_tool(tool, args) };
         }
         if methods::has(self.heap.method_type(receiver), &name) {
             return self.call_own_method(receiver, &name, args);
@@ -303,7 +307,7 @@ impl Vm {
         match shadowed {
             Value::Server(_) => {
                 let tool = self.called_tool(shadowed, &name)?;
-                self.call_tool(tool, args)
+                if defer { self.defer(tool, args) } else { self.call_tool(tool, args) }
             }
             Value::Json if methods::has("json", &name) => self.call_own_method(shadowed, &name, args),
             _ => {
@@ -334,7 +338,7 @@ impl Vm {
 
     fn called_tool(&mut self, server: Value, name: &str) -> Outcome<u32> {
         let found = self.tool_of(server, name);
-        self.usage.invalid_calls += u32::from(found.is_err());
+        self.usage.invalid_calls = self.usage.invalid_calls.saturating_add(u32::from(found.is_err()));
         found
     }
 
@@ -362,30 +366,42 @@ impl Vm {
     }
 
     fn call_tool(&mut self, tool: u32, args: Args) -> Outcome<Flow> {
+        let call = self.checked_call(tool, args, self.pos().line)?;
+        self.count_calls(1)?;
+        Ok(Flow::Call(Box::new(call)))
+    }
+
+    /// A call whose arguments fit its signature.
+    pub(super) fn checked_call(&mut self, tool: u32, args: Args, line: u32) -> Outcome<Call> {
         let signature = self.tools.get(tool as usize).ok_or_else(corrupt)?;
-        let arguments = match self.arguments(signature, args) {
-            Ok(arguments) => arguments,
+        match self.arguments(signature, args) {
+            Ok(arguments) => {
+                Ok(Call { server: signature.server.clone(), tool: signature.name.clone(), arguments, line })
+            }
             Err(Trap::Raise(mut raise)) => {
                 raise.hint.get_or_insert_with(|| format!("write {}", signature.line()));
-                self.usage.invalid_calls += 1;
-                return Err(Trap::Raise(raise));
+                self.usage.invalid_calls = self.usage.invalid_calls.saturating_add(1);
+                Err(Trap::Raise(raise))
             }
-            Err(fatal) => return Err(fatal),
-        };
-        let call =
-            Call { server: signature.server.clone(), tool: signature.name.clone(), arguments, line: self.pos().line };
-        for (what, limit, used) in [
-            ("tool call", self.limits.calls, self.usage.calls),
-            ("suspension", self.limits.suspensions, self.usage.suspensions),
+            Err(fatal) => Err(fatal),
+        }
+    }
+
+    /// Counts the calls of one suspension, if their limits allow them.
+    pub(super) fn count_calls(&mut self, n: u32) -> Outcome<()> {
+        for (what, limit, used, more) in [
+            ("tool call", self.limits.calls, self.usage.calls, n),
+            ("suspension", self.limits.suspensions, self.usage.suspensions, 1),
         ] {
-            if used >= limit {
-                let error = Error::over(what, u64::from(limit), u64::from(used) + 1);
+            let wanted = u64::from(used).saturating_add(u64::from(more));
+            if wanted > u64::from(limit) {
+                let error = Error::over(what, u64::from(limit), wanted);
                 return Err(Trap::Fatal(Box::new(error.with_hint("call fewer tools in one program"))));
             }
         }
-        self.usage.calls += 1;
-        self.usage.suspensions += 1;
-        Ok(Flow::Call(call))
+        self.usage.calls = self.usage.calls.saturating_add(n);
+        self.usage.suspensions = self.usage.suspensions.saturating_add(1);
+        Ok(())
     }
 
     /// Matches arguments to a signature and checks them against its schema.
@@ -396,7 +412,7 @@ impl Vm {
         if let [only] = signature.params.as_slice()
             && matches!(only.schema, Schema::Array(_))
             && !args.plain.is_empty()
-            && (args.plain.len() > 1 || self.heap.items(args.plain[0]).is_none())
+            && (args.plain.len() > 1 || args.plain.first().is_some_and(|first| self.heap.items(*first).is_none()))
         {
             let items: Outcome<Vec<Json>> = args.plain.iter().map(|value| self.heap.to_json(*value)).collect();
             gathered = Some(Json::Array(items?));
@@ -413,8 +429,9 @@ impl Vm {
         }
         for (name, value) in args.named {
             let param = signature.params.iter().position(|p| p.name == name);
-            match param.or_else(|| signature.params.iter().position(|p| p.wire_name == name)) {
-                Some(at) if given[at].is_none() => given[at] = Some(value),
+            let param = param.or_else(|| signature.params.iter().position(|p| p.wire_name == name));
+            match param.and_then(|at| given.get_mut(at)) {
+                Some(place) if place.is_none() => *place = Some(value),
                 Some(_) => {
                     return raise(Class::TypeError, format!("{path}() got multiple values for argument '{name}'"));
                 }
@@ -449,13 +466,12 @@ impl Vm {
         Ok(arguments)
     }
 
-    /// Raises a failed call as an exception at the line of the call.
-    pub(super) fn call_failed(&mut self, error: &CallError) -> Outcome<()> {
+    /// The exception that a failed call raises.
+    pub(super) fn failed_call(&mut self, error: &CallError) -> Outcome<Value> {
         let class = Class::named(&error.kind).unwrap_or(Class::ToolError);
         let message = self.heap.str(&error.message)?;
         self.heap.would_fit(error.kind.len() as u64)?;
-        let exception = self.heap.exception(class, vec![message], None, error.kind.clone())?;
-        Err(Trap::Thrown(exception))
+        self.heap.exception(class, vec![message], None, error.kind.clone())
     }
 
     fn print(&mut self, mut args: Args) -> Outcome<()> {
@@ -489,7 +505,7 @@ impl Vm {
             let room = limit.saturating_sub(self.usage.printed) as usize;
             let fits = text.get(..text.floor_char_boundary(room)).unwrap_or("");
             self.printed.push_str(fits);
-            self.usage.printed += fits.len() as u64;
+            self.usage.printed = self.usage.printed.saturating_add(fits.len() as u64);
             let error =
                 Error::over("printed bytes", limit, used).with_hint("print fewer items: xs[:20], or only counts");
             return Err(Trap::Fatal(Box::new(error)));

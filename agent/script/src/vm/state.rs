@@ -3,12 +3,12 @@
 //! A state opens with a magic and a version; another version is refused. Decoded bytes are not trusted: sizes are
 //! recounted, limits clamped, and every operand is checked when it is used, so that hostile bytes end in an error.
 
-use super::{Frame, MOST_CODES, MOST_GLOBALS, MOST_STACK, Vm};
+use super::{Frame, MOST_CODES, MOST_GLOBALS, MOST_STACK, Vm, Waiting};
 use crate::error::{Error, Kind};
 use crate::limits::Limits;
 
 const MAGIC: &[u8; 4] = b"mote";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 impl Vm {
     /// The whole state, fit for [`Vm::decode`].
@@ -55,7 +55,7 @@ impl Vm {
             && vm.heap.limit == vm.limits.bytes
             && vm.heap.fuel_limit == vm.limits.fuel
             && vm.heap.nesting == vm.limits.nesting
-            && vm.waiting != vm.frames.is_empty();
+            && (vm.waiting == Waiting::Nothing) == vm.frames.is_empty();
         let base = vm.codes.iter().flatten().map(super::Loaded::bytes).sum();
         if !consistent || vm.heap.restore(base).is_err() {
             return Err(refuse("state is corrupt"));

@@ -1,6 +1,6 @@
 //! What each instruction does.
 
-use super::{Flow, Frame, Handler, Loaded, MOST_STACK, Vm, over_if};
+use super::{Flow, Frame, Handler, Loaded, MOST_STACK, Vm, over_if, quick};
 use crate::ast::ParamKind;
 use crate::code::Op;
 use crate::error::nearest;
@@ -27,16 +27,50 @@ impl Vm {
                 self.push(value)?;
             }
             Op::LoadLocal(slot) => {
-                let value = *self.stack.get(base + slot as usize).ok_or_else(corrupt)?;
+                let place = self.stack.get_mut(base.saturating_add(slot as usize)).ok_or_else(corrupt)?;
+                let value = match *place {
+                    Value::Unbound => self.unbound_local(code_idx, slot)?,
+                    Value::Growing(id, _) => {
+                        *place = Value::Object(id);
+                        *place
+                    }
+                    value => value,
+                };
+                self.push(value)?;
+            }
+            Op::LoadGrowing(slot) => {
+                let value = *self.stack.get(base.saturating_add(slot as usize)).ok_or_else(corrupt)?;
                 let value = if value == Value::Unbound { self.unbound_local(code_idx, slot)? } else { value };
                 self.push(value)?;
             }
+            Op::LoadGlobalGrowing(idx) => {
+                let slot = slot_of(loaded, idx)?;
+                let value = match self.globals.get(slot).map(|g| g.value) {
+                    Some(value @ Value::Growing(..)) => value,
+                    _ => self.global(slot)?,
+                };
+                self.push(value)?;
+            }
+            Op::Grow(slot) => {
+                let (b, a) = (self.pop()?, self.pop()?);
+                let at = base.saturating_add(slot as usize);
+                let place = *self.stack.get(at).ok_or_else(corrupt)?;
+                let grown = self.grown(a, b, place)?;
+                *self.stack.get_mut(at).ok_or_else(corrupt)? = grown;
+            }
+            Op::GrowGlobal(idx) => {
+                let slot = slot_of(loaded, idx)?;
+                let (b, a) = (self.pop()?, self.pop()?);
+                let place = self.globals.get(slot).ok_or_else(corrupt)?.value;
+                let grown = self.grown(a, b, place)?;
+                self.globals.get_mut(slot).ok_or_else(corrupt)?.value = grown;
+            }
             Op::StoreLocal(slot) => {
                 let value = self.pop()?;
-                *self.stack.get_mut(base + slot as usize).ok_or_else(corrupt)? = value;
+                *self.stack.get_mut(base.saturating_add(slot as usize)).ok_or_else(corrupt)? = value;
             }
             Op::DeleteLocal(slot) => {
-                let place = self.stack.get_mut(base + slot as usize).ok_or_else(corrupt)?;
+                let place = self.stack.get_mut(base.saturating_add(slot as usize)).ok_or_else(corrupt)?;
                 if std::mem::replace(place, Value::Unbound) == Value::Unbound {
                     self.unbound_local(code_idx, slot)?;
                 }
@@ -75,8 +109,7 @@ impl Vm {
                 self.push(top)?;
             }
             Op::DupTwo => {
-                let at = self.stack.len().checked_sub(2).ok_or_else(corrupt)?;
-                let (a, b) = (self.stack[at], self.stack[at + 1]);
+                let [.., a, b] = *self.stack.as_slice() else { return Err(corrupt()) };
                 self.push(a)?;
                 self.push(b)?;
             }
@@ -98,17 +131,26 @@ impl Vm {
             }
             Op::Binary(op) => {
                 let (b, a) = (self.pop()?, self.pop()?);
-                let result = self.heap.binary(op, a, b)?;
+                let result = match quick::binary(op, a, b) {
+                    Some(result) => result,
+                    None => self.heap.binary(op, a, b)?,
+                };
                 self.push(result)?;
             }
             Op::Augment(op) => {
                 let (b, a) = (self.pop()?, self.pop()?);
-                let result = self.heap.augment(op, a, b)?;
+                let result = match quick::binary(op, a, b) {
+                    Some(result) => result,
+                    None => self.heap.augment(op, a, b)?,
+                };
                 self.push(result)?;
             }
             Op::Compare(op) => {
                 let (b, a) = (self.pop()?, self.pop()?);
-                let result = self.heap.compare(op, a, b)?;
+                let result = match quick::compare(op, a, b) {
+                    Some(result) => result,
+                    None => self.heap.compare(op, a, b)?,
+                };
                 self.push(Value::Bool(result))?;
             }
             Op::Jump(to) => self.jump(to),
@@ -158,7 +200,7 @@ impl Vm {
             }
             Op::MakeDict(n) => {
                 let items = self.pop_many(n.checked_mul(2).ok_or_else(corrupt)?)?;
-                let pairs = items.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+                let pairs = items.as_chunks::<2>().0.iter().map(|[key, value]| (*key, *value));
                 let table = self.heap.table(pairs)?;
                 let dict = self.heap.store(Object::Dict(Box::new(table)))?;
                 self.push(dict)?;
@@ -280,14 +322,20 @@ impl Vm {
                 }
             }
             Op::Call { n_plain, n_named, first } => {
+                if n_named == 0 && self.quick_call(n_plain)? {
+                    return Ok(Flow::Next);
+                }
                 let args = self.pop_args(code_idx, n_plain, n_named, first)?;
                 let callee = self.pop()?;
                 return self.call(callee, args);
             }
             Op::CallMethod { name, owner, n_plain, n_named, first } => {
+                if n_named == 0 && self.quick_method(code_idx, name, n_plain)? {
+                    return Ok(Flow::Next);
+                }
                 let args = self.pop_args(code_idx, n_plain, n_named, first)?;
                 let receiver = self.pop()?;
-                return self.call_method(code_idx, receiver, name, owner, args);
+                return self.call_method(code_idx, receiver, name, owner, args, false);
             }
             Op::CallSpread => {
                 let args = self.pop_spread()?;
@@ -297,8 +345,19 @@ impl Vm {
             Op::CallMethodSpread { name, owner } => {
                 let args = self.pop_spread()?;
                 let receiver = self.pop()?;
-                return self.call_method(code_idx, receiver, name, owner, args);
+                return self.call_method(code_idx, receiver, name, owner, args, false);
             }
+            Op::Defer { name, owner, n_plain, n_named, first } => {
+                let args = self.pop_args(code_idx, n_plain, n_named, first)?;
+                let receiver = self.pop()?;
+                return self.call_method(code_idx, receiver, name, owner, args, true);
+            }
+            Op::DeferSpread { name, owner } => {
+                let args = self.pop_spread()?;
+                let receiver = self.pop()?;
+                return self.call_method(code_idx, receiver, name, owner, args, true);
+            }
+            Op::Gather => return self.gather(),
             Op::MakeFunction { code, n_defaults, n_captured } => {
                 let captured = self.pop_many(n_captured)?;
                 let defaults = self.pop_many(n_defaults)?;
@@ -363,8 +422,11 @@ impl Vm {
         Ok([start, stop, step])
     }
 
-    fn global(&self, slot: usize) -> Outcome<Value> {
-        let global = self.globals.get(slot).ok_or_else(corrupt)?;
+    fn global(&mut self, slot: usize) -> Outcome<Value> {
+        let global = self.globals.get_mut(slot).ok_or_else(corrupt)?;
+        if let Value::Growing(id, _) = global.value {
+            global.value = Value::Object(id);
+        }
         match (global.value, global.fallback) {
             (Value::Unbound, Value::Unbound) => self.unknown_name(slot),
             (Value::Unbound, fallback) => Ok(fallback),
@@ -393,6 +455,7 @@ impl Vm {
             "eval" | "exec" | "compile" => Some("write the statements themselves"),
             "frozenset" => Some("write set(..) or tuple(..)"),
             "re" => Some("use the methods of strings, or the tools of `text`"),
+            "asyncio" => Some("side by side: a, b = gather(server.tool(..), server.tool(..))"),
             "dir" | "vars" | "globals" | "locals" | "help" => Some("show(\"server.tool\") shows what can be called"),
             _ => None,
         };

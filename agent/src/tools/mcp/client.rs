@@ -70,7 +70,7 @@ pub(crate) enum CallError {
     /// It took longer than it may; the server is to be stopped.
     Timeout(Duration),
     /// It died or does not speak the protocol; the server is to be stopped.
-    Broken(String),
+    Broken,
 }
 
 /// A running server.
@@ -137,24 +137,23 @@ impl Client {
         }
     }
 
-    /// Calls a tool by its name on the wire.
-    pub(crate) async fn call(&mut self, tool: &str, arguments: &JsonObject) -> Result<CallToolResult, CallError> {
+    /// Calls a tool by its name on the wire; several calls may be under way. [`Client::explain`] says why it broke.
+    pub(crate) async fn call(&self, tool: &str, arguments: &JsonObject) -> Result<CallToolResult, CallError> {
         self.process.stream.begin();
-        self.last_used = Instant::now();
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
-        let answered = timeout(self.call_timeout, self.service.call_tool_once(request)).await;
-        self.last_used = Instant::now();
-        match answered {
+        match timeout(self.call_timeout, self.service.call_tool_once(request)).await {
             Ok(Ok(CallToolResponse::Complete(result))) => Ok(result),
             Ok(Ok(_)) => {
                 Err(CallError::Refused("it wants more from us than arguments, which is not supported yet".to_owned()))
             }
-            Ok(Err(error)) => Err(match refusal(error) {
-                Some(why) => CallError::Refused(why),
-                None => CallError::Broken(self.process.explain("it ended during the call").await),
-            }),
+            Ok(Err(error)) => Err(refusal(error).map_or(CallError::Broken, CallError::Refused)),
             Err(_) => Err(CallError::Timeout(self.call_timeout)),
         }
+    }
+
+    /// What is known of why a call broke.
+    pub(crate) async fn explain(&mut self) -> String {
+        self.process.explain("it ended during the call").await
     }
 
     /// Whether its stream has ended.
@@ -176,8 +175,7 @@ impl Client {
         for _ in 0..MAX_PAGES {
             let request = PaginatedRequestParams::default().with_cursor(cursor);
             let page = self.service.list_tools(Some(request)).await;
-            let page =
-                page.map_err(|error| refusal(error).map_or(CallError::Broken(String::new()), CallError::Refused))?;
+            let page = page.map_err(|error| refusal(error).map_or(CallError::Broken, CallError::Refused))?;
             tools.extend(page.tools);
             if tools.len() > MAX_LISTED_TOOLS {
                 return Err(CallError::Refused(format!(

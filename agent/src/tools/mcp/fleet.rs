@@ -162,19 +162,25 @@ impl Fleet {
         }
     }
 
-    /// Calls a tool of a started server by its name on the wire. A server that hangs or breaks is ended.
-    pub(crate) fn call(
+    /// The line to a server, if it runs: calls over it may be made side by side, from any thread.
+    pub(crate) fn line(&self, name: &str) -> Option<Line<'_>> {
+        let client = self.members.iter().find(|member| member.name == name)?.client.as_ref()?;
+        Some(Line { runtime: &self.runtime, cancel: &self.cancel, client })
+    }
+
+    /// What came of a call of [`Line::call`] by the tool's name on the wire. A server that hung or broke is ended.
+    pub(crate) fn settle(
         &mut self,
         name: &str,
         tool: &str,
-        arguments: &JsonObject,
+        answered: Answered,
     ) -> std::result::Result<CallToolResult, ToolFailure> {
-        let Fleet { runtime, members, cancel, .. } = self;
+        let Fleet { runtime, members, .. } = self;
         let member = member(members, name)?;
-        let Some(client) = member.client.as_mut() else {
-            return Err(ToolFailure::new("server", format!("the server does not run: {name}")));
-        };
-        let failure = match runtime.block_on(unless(cancel, client.call(tool, arguments))) {
+        if let Some(client) = member.client.as_mut() {
+            client.last_used = Instant::now();
+        }
+        let failure = match answered {
             Some(Ok(result)) => {
                 member.n_failures = 0;
                 return Ok(result);
@@ -185,11 +191,17 @@ impl Fleet {
                 format!("{name}.{tool} does not answer and was stopped, in seconds: limit {}", limit.as_secs()),
             )
             .with_hint("ask for less, or give the server a longer tool_timeout_secs in mcp.json"),
-            Some(Err(CallError::Broken(why))) => ToolFailure::new("server", format!("the server {name} broke: {why}")),
+            Some(Err(CallError::Broken)) => {
+                let why = match member.client.as_mut() {
+                    Some(client) => runtime.block_on(client.explain()),
+                    None => "it ended during another call".to_owned(),
+                };
+                ToolFailure::new("server", format!("the server {name} broke: {why}"))
+            }
             None => cancelled(),
         };
-        member.n_failures += 1;
         if let Some(client) = member.client.take() {
+            member.n_failures += 1;
             runtime.block_on(client.stop());
         }
         Err(failure)
@@ -213,6 +225,24 @@ impl Fleet {
             stopped.extend(oldest.and_then(|member| member.client.take()));
         }
         self.runtime.block_on(stop_all(stopped));
+    }
+}
+
+/// What a call over a [`Line`] gave; nothing if the session was cancelled first.
+pub(crate) type Answered = Option<std::result::Result<CallToolResult, CallError>>;
+
+/// The way to a running server.
+#[derive(Clone, Copy)]
+pub(crate) struct Line<'a> {
+    runtime: &'a Runtime,
+    cancel: &'a Cancel,
+    client: &'a Client,
+}
+
+impl Line<'_> {
+    /// Calls a tool by its name on the wire and waits; [`Fleet::settle`] has to hear what it gave.
+    pub(crate) fn call(&self, tool: &str, arguments: &JsonObject) -> Answered {
+        self.runtime.block_on(unless(self.cancel, self.client.call(tool, arguments)))
     }
 }
 

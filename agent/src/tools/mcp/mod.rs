@@ -13,6 +13,6 @@ pub use configuration::{McpConfiguration, McpServer, parse, read};
 pub use guard::{NOT_STARTED, run_if_asked as guard_if_asked};
 
 pub(crate) use client::Listing;
-pub(crate) use fleet::{Fleet, Found, Ground};
+pub(crate) use fleet::{Answered, Fleet, Found, Ground, Line};
 pub(crate) use guard::program as guardian;
 pub(crate) use manifest::Manifests;
