@@ -138,7 +138,7 @@ impl Writer<'_> {
             27..=30 => return self.for_statement(depth),
             31 | 32 => return self.while_statement(depth),
             33..=36 => return self.try_statement(depth),
-            37 | 38 => self.call_of_a_function(),
+            37 | 38 if !self.in_loop => self.call_of_a_function(),
             _ => format!("print({})", self.printed()),
         };
         self.line(&text);
