@@ -193,15 +193,15 @@ impl Writer<'_> {
 
     fn for_statement(&mut self, depth: u32) {
         let head = match self.below(7) {
-            0 => format!("for i in range({}):", self.below(5)),
+            0 => format!("for i in range({}):", self.below(4)),
             1 => {
-                format!("for j in range({}, {}, {}):", self.below(9), self.below(9), self.one(&["1", "2", "-1", "-3"]))
+                format!("for j in range({}, {}, {}):", self.below(4), self.below(4), self.one(&["1", "2", "-1", "-3"]))
             }
-            2 => format!("for n in {}[:5]:", self.list(1)),
-            3 => format!("for i, s in enumerate({}[:4]{}):", self.words(1), self.one(&["", ", 1", ", start=2"])),
-            4 => format!("for t, n in list({}.items())[:5]:", self.one(DICTS)),
-            5 => format!("for i, (j, s) in zip(range(4), {}):", self.pairs()),
-            _ => format!("for s in {}[:6]:", self.str(1)),
+            2 => format!("for n in {}[:3]:", self.list(1)),
+            3 => format!("for i, s in enumerate({}[:3]{}):", self.words(1), self.one(&["", ", 1", ", start=2"])),
+            4 => format!("for t, n in list({}.items())[:3]:", self.one(DICTS)),
+            5 => format!("for i, (j, s) in zip(range(3), {}):", self.pairs()),
+            _ => format!("for s in {}[:3]:", self.str(1)),
         };
         self.line(&head);
         self.looped(depth);
@@ -213,7 +213,7 @@ impl Writer<'_> {
 
     fn while_statement(&mut self, depth: u32) {
         let counter = self.fresh();
-        let rounds = self.below(5);
+        let rounds = self.below(4);
         self.line(&format!("{counter} = {rounds}"));
         let more = if self.below(2) == 0 { format!(" and {}", self.condition(1)) } else { String::new() };
         self.line(&format!("while {counter} > 0{more}:"));
