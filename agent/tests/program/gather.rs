@@ -25,7 +25,12 @@ fn ground() -> Program {
 fn a_script_gathers_calls_of_one_server() {
     let program = ground();
     std::fs::write(program.root().join("meet.py"), format!("{MEETS}print(a.met, b.met)\n")).unwrap();
-    expect![[""]].assert_eq(&program.run(&["script", "run", "meet.py"]));
+    expect![[r#"
+        exit 0
+        -- stdout
+        y x
+    "#]]
+    .assert_eq(&program.run(&["script", "run", "meet.py"]));
 }
 
 #[test]
@@ -37,7 +42,22 @@ fn a_session_records_gathered_calls_in_written_order() {
     let shown = Regex::new(r"[\d.]+ s,").unwrap().replace_all(&shown, "N s,");
     let shown = Regex::new(r"trajectory \w{26}").unwrap().replace_all(&shown, "trajectory ID");
     let shown = Regex::new("(?m)^tools: .*\n").unwrap().replace_all(&shown, "");
-    expect![[""]].assert_eq(&shown);
+    expect![[r#"
+        exit 0
+        -- stdout
+        yx
+        -- stderr
+          | a, b = gather(fake.meet(me='x', other='y'), fake.meet(me='y', other='x'))
+          | answer(a.met + b.met)
+          #1 fake.meet(me="x", other="y")
+          #2 fake.meet(me="y", other="x")
+          #1 gave 20 bytes in N ms
+          #2 gave 20 bytes in N ms
+          from #1 fake.meet(me="x", other="y")
+          from #2 fake.meet(me="y", other="x")
+        complete: N s, 2 tool calls, trajectory ID
+    "#]]
+    .assert_eq(&shown);
 }
 
 #[test]
@@ -46,5 +66,10 @@ fn gathered_calls_that_are_not_allowed_are_named() {
     std::fs::write(program.root().join("a.txt"), "text").unwrap();
     let source = "xs = gather(fs.read(path='a.txt'), fs.write(path='b', text='c'), fs.read(path='no'), return_exceptions=True)\nprint(xs[0].text, [x.kind for x in xs[1:]])\n";
     std::fs::write(program.root().join("program.py"), source).unwrap();
-    expect![[""]].assert_eq(&program.run(&["script", "run", "program.py"]));
+    expect![[r#"
+        exit 0
+        -- stdout
+        text ['denied', 'not_found']
+    "#]]
+    .assert_eq(&program.run(&["script", "run", "program.py"]));
 }
