@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |index: usize, default: usize| arguments.get(index).and_then(|a| a.parse().ok()).unwrap_or(default);
     let dir = arguments.first().map_or("bundle", String::as_str);
-    let model = Model::load(Bundle::open(dir.as_ref())?, &LoadOptions { threads: 0, context: 0 })?;
+    let model = Model::load(Bundle::open(dir.as_ref())?, &LoadOptions::default())?;
     let lark = grammar::lark(&tools()?, true, &grammar::Options::default())?;
     let started = Instant::now();
     let compiled = Grammar::compile(model.tokenizer(), &lark)?;

@@ -118,8 +118,8 @@ enum Fault {
 
 /// Where the largest logit is, the first of equals.
 fn likeliest(logits: &[f32]) -> std::result::Result<usize, Fault> {
-    // A difference of what is not finite to itself is not zero, and stays so in a sum: this runs in vectors.
-    let zero: f32 = lanes(logits, 0.0, |sum, logit| sum + (logit - logit)).iter().sum();
+    // Zero times what is not finite is NaN, and stays so in a sum: this runs in vectors.
+    let zero: f32 = lanes(logits, 0.0, |sum, logit| sum + 0.0 * logit).iter().sum();
     if zero != 0.0 {
         return Err(logits.iter().position(|logit| !logit.is_finite()).map_or(Fault::Nothing, Fault::NotFinite));
     }

@@ -54,7 +54,8 @@ pub(crate) fn answers(programs: &[String]) -> Vec<Case> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|e| panic!("this test needs python3 (3.11 or later) on the path: {e}"));
+        .map_err(|e| format!("this test needs python3 (3.11 or later) on the path: {e}"))
+        .unwrap();
     let input: String = programs.iter().map(|program| format!("{}\n", json!(program))).collect();
     let mut stdin = child.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
