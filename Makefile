@@ -24,7 +24,7 @@ CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-deep fuzz parity quality eval eval-parity anchor bench bench-peers bench-script lint deny clean
+.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-cpus test-deep fuzz parity quality eval eval-parity anchor bench bench-peers bench-script lint deny clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ test-mcp: $(MCP_NODE)/stamp ## run the tests with MCP servers from npm (Node 20)
 
 test-arm: ## run the kernels' tests as ARM programs under qemu
 	@CARGO="$(CARGO)" bash tests/arm.sh
+
+test-cpus: ## run the kernels' tests as on older x86-64 CPUs under qemu
+	@CARGO="$(CARGO)" bash tests/cpus.sh
 
 test-deep: ## sample two hundred thousand programs of the grammar
 	MOTE_SAMPLES=200000 $(CARGO) test --release --package mote-script --test grammar

@@ -37,6 +37,16 @@ pub(crate) struct GroupScale {
     /// The sums of the integers whose index divided by 4 leaves 0 or 1, and of those that leave 2 or 3: what the two 16-bit
     /// lanes of a row sum up for a weight of one.
     pub(crate) sums: [i16; 2],
+    /// The negative sum of all integers, by which a zero point of the weights is taken off.
+    pub(crate) negative_sum: i32,
+}
+
+impl GroupScale {
+    #[inline]
+    pub(crate) fn new(scale: f32, sums: [i16; 2]) -> Self {
+        let sum = sums[0] + sums[1];
+        Self { scale, offset: scale * f32::from(sum), sums, negative_sum: -i32::from(sum) }
+    }
 }
 
 impl Activations {

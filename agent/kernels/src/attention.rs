@@ -1,6 +1,6 @@
 //! Causal attention of a batch over the KV cache, with grouped heads and an online softmax.
 //!
-//! The queries that share a KV head are taken in tiles of [`ROWS`] rows, each tile over spans of [`SPAN`] cached positions,
+//! The queries that share a KV head are taken in tiles of [`TILE_ROWS`] rows, each tile over spans of [`SPAN`] cached positions,
 //! whose partial results are merged in order. So a token's result does not depend on the batch that it comes in or on the
 //! number of threads: a batch has enough tiles for all threads, a decode has few, whose spans are shared.
 
@@ -8,8 +8,11 @@ use crate::disjoint::Disjoint;
 use crate::dispatch::{Dispatch, dispatch};
 use crate::{CacheKind, Error, MAX_HEAD_DIM, Pool};
 
-/// Query rows that a kernel takes together.
+/// Query rows whose products are computed together.
 pub(crate) const ROWS: usize = 4;
+
+/// Query rows that read the same cached rows one after the other, while these lie in the first cache level.
+pub(crate) const TILE_ROWS: usize = 16;
 
 /// Elements of a head that a kernel takes together.
 const LANES: usize = 8;
@@ -50,12 +53,12 @@ pub fn attention(pool: &Pool, args: &AttentionArgs<'_>, out: &mut [f32]) -> Resu
     attention_by(dispatch(), pool, args, out)
 }
 
-/// Up to [`ROWS`] queries over one span of positions.
+/// Up to [`TILE_ROWS`] queries over one span of positions.
 pub(crate) struct Tile<'a> {
     /// The queries; there is at least one.
     pub(crate) q: &'a [&'a [f32]],
     /// How many positions of the span each query sees.
-    pub(crate) visible: [usize; ROWS],
+    pub(crate) visible: [usize; TILE_ROWS],
     /// How keys and values are stored.
     pub(crate) cache: CacheKind,
     /// The keys of the span: [`Self::row_bytes`] a position.
@@ -75,7 +78,7 @@ impl Tile<'_> {
     }
 }
 
-/// The result of a [`Tile`] before it is normalized. A query that saw no position has the sum 0.
+/// The result of each [`ROWS`] queries of a [`Tile`] before it is normalized. A query that saw no position has the sum 0.
 #[derive(Clone)]
 pub(crate) struct Partial {
     /// The largest score of each query, finite so that differences to it are.
@@ -103,30 +106,32 @@ pub(crate) fn attention_by(by: &Dispatch, pool: &Pool, args: &AttentionArgs<'_>,
         // SAFETY: each tile is written once and has its own queries.
         unsafe { plan.write(tile, partials, &out) };
     };
+    let per_tile = plan.partials_per_tile;
     if plan.spans == 1 {
         pool.run(plan.tiles(), &|tile, _| {
-            let mut partial = Partial::new();
-            plan.attend(by, tile, 0, &mut partial);
-            write(tile, std::slice::from_ref(&partial));
+            let mut partials = [const { Partial::new() }; TILE_ROWS / ROWS];
+            let partials = &mut partials[..per_tile];
+            plan.attend(by, tile, 0, partials);
+            write(tile, partials);
         });
     } else if plan.tiles() >= pool.threads() * CHUNKS_PER_THREAD {
         pool.run(plan.tiles(), &|tile, _| {
-            let mut partials = vec![Partial::new(); plan.spans];
-            for (span, partial) in partials.iter_mut().enumerate() {
-                plan.attend(by, tile, span, partial);
+            let mut partials = vec![Partial::new(); plan.spans * per_tile];
+            for (span, partials) in partials.chunks_exact_mut(per_tile).enumerate() {
+                plan.attend(by, tile, span, partials);
             }
             write(tile, &partials);
         });
     } else {
-        let mut partials = vec![Partial::new(); plan.tiles() * plan.spans];
+        let mut partials = vec![Partial::new(); plan.tiles() * plan.spans * per_tile];
         let parts = Disjoint::new(&mut partials);
         pool.run(plan.tiles() * plan.spans, &|chunk, _| {
-            // SAFETY: each chunk is run once and has its own partial result.
-            if let [partial] = unsafe { parts.part(chunk..chunk + 1) } {
-                plan.attend(by, chunk / plan.spans, chunk % plan.spans, partial);
-            }
+            // SAFETY: each chunk is run once and has its own partial results.
+            let partials = unsafe { parts.part(chunk * per_tile..(chunk + 1) * per_tile) };
+            plan.attend(by, chunk / plan.spans, chunk % plan.spans, partials);
         });
-        partials.chunks_exact(plan.spans).enumerate().for_each(|(tile, partials)| write(tile, partials));
+        let tiles = partials.chunks_exact(plan.spans * per_tile).enumerate();
+        tiles.for_each(|(tile, partials)| write(tile, partials));
     }
     Ok(())
 }
@@ -151,6 +156,7 @@ struct Plan<'a> {
     heads_per_kv: usize,
     rows_per_kv: usize,
     tiles_per_kv: usize,
+    partials_per_tile: usize,
     spans: usize,
 }
 
@@ -159,7 +165,9 @@ impl<'a> Plan<'a> {
         let heads_per_kv = args.heads / args.kv_heads;
         let rows_per_kv = args.tokens * heads_per_kv;
         let spans = (args.position + args.tokens).div_ceil(SPAN);
-        Self { args, heads_per_kv, rows_per_kv, tiles_per_kv: rows_per_kv.div_ceil(ROWS), spans }
+        let tiles_per_kv = rows_per_kv.div_ceil(TILE_ROWS);
+        let partials_per_tile = rows_per_kv.min(TILE_ROWS).div_ceil(ROWS);
+        Self { args, heads_per_kv, rows_per_kv, tiles_per_kv, partials_per_tile, spans }
     }
 
     fn tiles(&self) -> usize {
@@ -168,21 +176,21 @@ impl<'a> Plan<'a> {
 
     /// The KV head of a tile and its queries as (token, offset into the queries).
     fn rows(&self, tile: usize) -> (usize, impl Iterator<Item = (usize, usize)>) {
-        let (kv_head, first) = (tile / self.tiles_per_kv, tile % self.tiles_per_kv * ROWS);
+        let (kv_head, first) = (tile / self.tiles_per_kv, tile % self.tiles_per_kv * TILE_ROWS);
         let (args, heads_per_kv) = (self.args, self.heads_per_kv);
-        let rows = (first..self.rows_per_kv.min(first + ROWS)).map(move |row| {
+        let rows = (first..self.rows_per_kv.min(first + TILE_ROWS)).map(move |row| {
             let (token, head) = (row / heads_per_kv, kv_head * heads_per_kv + row % heads_per_kv);
             (token, (token * args.heads + head) * args.head_dim)
         });
         (kv_head, rows)
     }
 
-    fn attend(&self, by: &Dispatch, tile: usize, span: usize, partial: &mut Partial) {
+    fn attend(&self, by: &Dispatch, tile: usize, span: usize, partials: &mut [Partial]) {
         let args = self.args;
         let (kv_head, rows) = self.rows(tile);
         let first = span * SPAN;
-        let mut q: [&[f32]; ROWS] = [&[]; ROWS];
-        let mut visible = [0; ROWS];
+        let mut q: [&[f32]; TILE_ROWS] = [&[]; TILE_ROWS];
+        let mut visible = [0; TILE_ROWS];
         let mut n = 0;
         for (token, offset) in rows {
             q[n] = &args.q[offset..offset + args.head_dim];
@@ -205,23 +213,25 @@ impl<'a> Plan<'a> {
             head_dim: args.head_dim,
             scale: 1.0 / (args.head_dim as f32).sqrt(),
         };
-        by.attend(&tile, partial);
+        by.attend(&tile, partials);
     }
 
-    /// Merges the spans of one tile and writes its normalized rows.
+    /// Merges the spans of one tile, `[span][partial]`, and writes its normalized rows.
     ///
     /// # Safety
     /// No other thread writes the same tile.
-    unsafe fn write(&self, tile: usize, spans: &[Partial], out: &Disjoint<'_, f32>) {
+    unsafe fn write(&self, tile: usize, partials: &[Partial], out: &Disjoint<'_, f32>) {
         let head_dim = self.args.head_dim;
-        for (r, (_, offset)) in self.rows(tile).1.enumerate() {
+        for (row, (_, offset)) in self.rows(tile).1.enumerate() {
+            let r = row % ROWS;
+            let spans = || partials.iter().skip(row / ROWS).step_by(self.partials_per_tile);
             // SAFETY: a query is in one tile only, and the caller gives each tile to one thread.
             let out = unsafe { out.part(offset..offset + head_dim) };
-            let max = spans.iter().fold(f32::MIN, |max, span| max.max(span.max[r]));
+            let max = spans().fold(f32::MIN, |max, span| max.max(span.max[r]));
             let factor = |span: &Partial| if span.sum[r] == 0.0 { 0.0 } else { (span.max[r] - max).exp() };
-            let inverse = 1.0 / spans.iter().map(|span| factor(span) * span.sum[r]).sum::<f32>();
+            let inverse = 1.0 / spans().map(|span| factor(span) * span.sum[r]).sum::<f32>();
             out.fill(0.0);
-            for span in spans.iter() {
+            for span in spans() {
                 let factor = factor(span) * inverse;
                 for (out, value) in out.iter_mut().zip(&span.weighted[r]) {
                     *out += factor * value;

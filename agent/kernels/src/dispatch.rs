@@ -15,7 +15,7 @@ pub const KERNELS_VARIABLE: &str = "MOTE_KERNELS";
 type Quantize = unsafe fn(&[f32], &mut [i8], &mut [GroupScale]);
 type Gemv = unsafe fn(&Matrix<'_>, &Activations, Range<usize>, &mut [f32]);
 type Gemm = unsafe fn(&Matrix<'_>, &Activations, Range<usize>, &Disjoint<'_, f32>);
-type Attend = unsafe fn(&Tile<'_>, &mut Partial);
+type Attend = unsafe fn(&Tile<'_>, &mut [Partial]);
 type Swiglu = unsafe fn(&[f32], &[f32], &mut [f32]);
 type AddHalves = unsafe fn(&[u8], &[f32], &mut [f32]);
 
@@ -63,7 +63,7 @@ impl Dispatch {
         named.or_else(|| Self::available().next()).unwrap_or(&crate::scalar::TABLE)
     }
 
-    /// The backend's name: `scalar`; `avx2`, `avx512vnni`; `neon`, `dotprod`, `i8mm`.
+    /// The backend's name: `scalar`; `avx2`, `avxvnni`, `avx512vnni`; `neon`, `dotprod`, `i8mm`.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -89,10 +89,10 @@ impl Dispatch {
         unsafe { (self.gemm)(w, a, panels, y) }
     }
 
-    /// Computes a tile; `partial` is new.
-    pub(crate) fn attend(&self, tile: &Tile<'_>, partial: &mut Partial) {
+    /// Computes a tile; the partials are new, and enough for its queries.
+    pub(crate) fn attend(&self, tile: &Tile<'_>, partials: &mut [Partial]) {
         // SAFETY: as in `quantize`.
-        unsafe { (self.attend)(tile, partial) }
+        unsafe { (self.attend)(tile, partials) }
     }
 
     /// Gates slices of the same length.

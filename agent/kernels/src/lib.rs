@@ -25,6 +25,7 @@ mod activations;
 mod adapter;
 mod attention;
 mod cache;
+mod cores;
 mod dispatch;
 mod error;
 mod format;
@@ -47,6 +48,8 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(target_arch = "x86_64")]
+mod prefetch;
 mod scalar;
 
 #[cfg(test)]

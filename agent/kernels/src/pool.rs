@@ -5,8 +5,8 @@
 //! borrowed. A worker that comes late finds nothing to claim, or a chunk of a later job, which is as good.
 //!
 //! Whoever waits spins for some microseconds, then yields its core; a worker parks when a gap is longer than those within a
-//! decode step: an idle pool uses no CPU. On a busy machine the first yield takes that long. The pool pins nothing and sets
-//! no priorities.
+//! decode step: an idle pool uses no CPU. On a busy machine the first yield takes that long. Workers of a pool of two
+//! threads or more run on the fast cores ([`crate::cores`]); the pool sets no priorities.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Error;
+use crate::cores::Cores;
 
 /// The most threads of one pool; no board has more cores that a memory bus feeds.
 pub const MAX_THREADS: usize = 256;
@@ -40,6 +41,7 @@ type Job = dyn Fn(usize, usize) + Sync;
 pub struct Pool {
     shared: Arc<Shared>,
     threads: usize,
+    cores: Cores,
     callers: Mutex<()>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -74,13 +76,19 @@ thread_local! {
 }
 
 impl Pool {
-    /// Starts `threads - 1` workers; with the caller of [`Pool::run`] that is `threads`, in 1..=[`MAX_THREADS`].
+    /// Starts `threads - 1` workers; with the caller of [`Pool::run`] that is `threads`, in 1..=[`MAX_THREADS`]. Where a
+    /// machine has fast and slow cores, the workers are bound to the fast ones; see [`Pool::bind_this_thread`] too.
     pub fn new(threads: usize) -> Result<Self, Error> {
-        Self::named("mote-kernels", threads)
+        Self::named("mote-kernels", threads, if threads > 1 { Cores::detect(threads) } else { Cores::ALL })
     }
 
-    /// As [`Pool::new`], with a name for the threads, of which the system shows 15 bytes.
-    pub(crate) fn named(name: &str, threads: usize) -> Result<Self, Error> {
+    /// As [`Pool::new`], with the workers on any core.
+    pub fn unbound(threads: usize) -> Result<Self, Error> {
+        Self::named("mote-kernels", threads, Cores::ALL)
+    }
+
+    /// With a name for the threads, of which the system shows 15 bytes.
+    pub(crate) fn named(name: &str, threads: usize, cores: Cores) -> Result<Self, Error> {
         Error::check_limit("threads", MAX_THREADS, threads)?;
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
@@ -92,13 +100,25 @@ impl Pool {
             sleep: Mutex::new(()),
             wake: Condvar::new(),
         });
-        let mut pool = Self { shared, threads, callers: Mutex::new(()), workers: Vec::with_capacity(threads) };
+        let mut pool = Self { shared, threads, cores, callers: Mutex::new(()), workers: Vec::with_capacity(threads) };
         for worker in 1..threads {
             let shared = Arc::clone(&pool.shared);
             let builder = std::thread::Builder::new().name(name.to_owned());
-            pool.workers.push(builder.spawn(move || shared.work(worker)).map_err(Error::Thread)?);
+            pool.workers.push(
+                builder
+                    .spawn(move || {
+                        cores.bind_this_thread();
+                        shared.work(worker);
+                    })
+                    .map_err(Error::Thread)?,
+            );
         }
         Ok(pool)
+    }
+
+    /// Binds the calling thread to the cores of the workers, for a thread that does little but call [`Pool::run`].
+    pub fn bind_this_thread(&self) {
+        self.cores.bind_this_thread();
     }
 
     /// Threads, the caller's included.

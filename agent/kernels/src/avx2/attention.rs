@@ -5,47 +5,65 @@ use std::arch::x86_64::*;
 
 use super::exp::exp;
 use super::{load, load_halves, store};
-use crate::attention::{Partial, ROWS, Tile};
+use crate::attention::{Partial, ROWS, TILE_ROWS, Tile};
 use crate::cache::scale_bytes;
 use crate::format::GROUP;
+use crate::prefetch::prefetch;
 use crate::{CacheKind, MAX_HEAD_DIM};
 
 /// Positions of a block, even.
-const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
+
+/// The scores or weights of a block, `[position][query]`.
+pub(crate) type Scores = [[f32; 2 * ROWS]; BLOCK / 2];
 
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn attend(tile: &Tile<'_>, partial: &mut Partial) {
-    match tile.q {
-        [a] => attend_rows([a], tile, partial),
-        [a, b] => attend_rows([a, b], tile, partial),
-        [a, b, c] => attend_rows([a, b, c], tile, partial),
-        [a, b, c, d, ..] => attend_rows([a, b, c, d], tile, partial),
-        [] => {}
-    }
-}
-
-/// Eight elements of each of `R` queries.
-type Queries<const R: usize> = [[f32; 8]; R];
-
-#[target_feature(enable = "avx2,fma,f16c")]
-fn attend_rows<const R: usize>(q: [&[f32]; R], tile: &Tile<'_>, partial: &mut Partial) {
+pub(super) fn attend(tile: &Tile<'_>, partials: &mut [Partial]) {
+    let n_partials = tile.q.len().div_ceil(ROWS);
+    let partials = &mut partials[..n_partials];
     let per_head = tile.head_dim / 8;
-    let mut scaled: [Queries<R>; MAX_HEAD_DIM / 8] = [[[0.0; 8]; R]; MAX_HEAD_DIM / 8];
-    for (r, q) in q.iter().enumerate() {
-        for (scaled, q) in scaled.iter_mut().zip(q.as_chunks::<8>().0) {
-            store(&mut scaled[r], _mm256_mul_ps(load(q), _mm256_set1_ps(tile.scale)));
+    let mut scaled = [[[[0.0; 8]; ROWS]; MAX_HEAD_DIM / 8]; TILE_ROWS / ROWS];
+    for (r, q) in tile.q.iter().enumerate() {
+        for (scaled, q) in scaled[r / ROWS].iter_mut().zip(q.chunks(8)) {
+            for (scaled, q) in scaled[r % ROWS].iter_mut().zip(q) {
+                *scaled = q * tile.scale;
+            }
         }
     }
     let block_bytes = BLOCK * tile.row_bytes();
     let mut expanded = [[0.0; 8]; BLOCK * MAX_HEAD_DIM / 8];
     for (block, (keys, values)) in tile.keys.chunks(block_bytes).zip(tile.values.chunks(block_bytes)).enumerate() {
-        let mut scores = [[0.0; 2 * ROWS]; BLOCK / 2];
-        score(&scaled[..per_head], expand(tile, keys, &mut expanded), &mut scores);
-        let visible = tile.visible.map(|visible| visible.saturating_sub(block * BLOCK).min(BLOCK) as i32);
-        let shrink = softmax(&mut scores, visible, partial);
-        add_values::<R>(&scores, expand(tile, values, &mut expanded), per_head, shrink, partial);
+        let mut scores = [[[0.0; 2 * ROWS]; BLOCK / 2]; TILE_ROWS / ROWS];
+        let mut shrink = [[0.0; ROWS]; TILE_ROWS / ROWS];
+        let keys = expand(tile, keys, &mut expanded);
+        for (i, partial) in partials.iter_mut().enumerate() {
+            let q = &scaled[i][..per_head];
+            match tile.q.len() - ROWS * i {
+                1 => score::<1>(q, keys, &mut scores[i]),
+                2 => score::<2>(q, keys, &mut scores[i]),
+                3 => score::<3>(q, keys, &mut scores[i]),
+                _ => score::<ROWS>(q, keys, &mut scores[i]),
+            }
+            let mut visible = [0; ROWS];
+            for (visible, all) in visible.iter_mut().zip(&tile.visible[ROWS * i..]) {
+                *visible = all.saturating_sub(block * BLOCK).min(BLOCK) as i32;
+            }
+            shrink[i] = softmax(&mut scores[i], visible, partial);
+        }
+        let values = expand(tile, values, &mut expanded);
+        for (i, partial) in partials.iter_mut().enumerate() {
+            match tile.q.len() - ROWS * i {
+                1 => add_values::<1>(&scores[i], values, per_head, shrink[i], partial),
+                2 => add_values::<2>(&scores[i], values, per_head, shrink[i], partial),
+                3 => add_values::<3>(&scores[i], values, per_head, shrink[i], partial),
+                _ => add_values::<ROWS>(&scores[i], values, per_head, shrink[i], partial),
+            }
+        }
     }
 }
+
+/// Eight elements of each query.
+type Queries = [[f32; 8]; ROWS];
 
 /// Converts the rows of a block to f32.
 #[inline]
@@ -58,6 +76,7 @@ fn expand<'a>(tile: &Tile<'_>, rows: &[u8], expanded: &'a mut [[f32; 8]]) -> &'a
     match tile.cache {
         CacheKind::F16 => {
             for (row, expanded) in rows {
+                prefetch(row, BLOCK * tile.row_bytes());
                 for (out, halves) in expanded.iter_mut().zip(row.as_chunks().0) {
                     store(out, load_halves(halves));
                 }
@@ -65,6 +84,7 @@ fn expand<'a>(tile: &Tile<'_>, rows: &[u8], expanded: &'a mut [[f32; 8]]) -> &'a
         }
         CacheKind::I8 => {
             for (row, expanded) in rows {
+                prefetch(row, BLOCK * tile.row_bytes());
                 let (scales, quants) = row.split_at(scale_bytes(tile.head_dim));
                 let groups = expanded.chunks_mut(GROUP / 8).zip(quants.chunks(GROUP));
                 for ((expanded, quants), scale) in groups.zip(scales.as_chunks().0) {
@@ -89,14 +109,14 @@ fn widen(v: &[u8; 8]) -> __m256i {
 /// The products of all queries with the keys of a block, two positions a step. An odd last position is taken twice.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn score<const R: usize>(q: &[Queries<R>], keys: &[[f32; 8]], scores: &mut [[f32; 2 * ROWS]; BLOCK / 2]) {
+fn score<const R: usize>(q: &[Queries], keys: &[[f32; 8]], scores: &mut Scores) {
     for (pair, scores) in keys.chunks(2 * q.len()).zip(scores) {
         let (first, second) = pair.split_at(q.len());
         let second = if second.is_empty() { first } else { second };
         let mut sums = [[_mm256_setzero_ps(); ROWS]; 2];
         for (q, (first, second)) in q.iter().zip(first.iter().zip(second)) {
             let (first, second) = (load(first), load(second));
-            for (r, q) in q.iter().enumerate() {
+            for (r, q) in q.iter().enumerate().take(R) {
                 let q = load(q);
                 sums[0][r] = _mm256_fmadd_ps(q, first, sums[0][r]);
                 sums[1][r] = _mm256_fmadd_ps(q, second, sums[1][r]);
@@ -110,7 +130,7 @@ fn score<const R: usize>(q: &[Queries<R>], keys: &[[f32; 8]], scores: &mut [[f32
 /// Turns the scores of a block into weights against the new largest score; gives what older sums shrink by.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn softmax(scores: &mut [[f32; 2 * ROWS]; BLOCK / 2], visible: [i32; ROWS], partial: &mut Partial) -> [f32; ROWS] {
+pub(crate) fn softmax(scores: &mut Scores, visible: [i32; ROWS], partial: &mut Partial) -> [f32; ROWS] {
     let [a, b, c, d] = visible;
     let visible = _mm256_setr_epi32(a, b, c, d, a - 1, b - 1, c - 1, d - 1);
     let mask = |pair: usize| _mm256_castsi256_ps(_mm256_cmpgt_epi32(visible, _mm256_set1_epi32(2 * pair as i32)));
@@ -138,7 +158,7 @@ fn softmax(scores: &mut [[f32; 2 * ROWS]; BLOCK / 2], visible: [i32; ROWS], part
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn add_values<const R: usize>(
-    weights: &[[f32; 2 * ROWS]; BLOCK / 2],
+    weights: &Scores,
     values: &[[f32; 8]],
     per_value: usize,
     shrink: [f32; ROWS],
@@ -192,7 +212,7 @@ fn add_columns<const R: usize, const C: usize>(
 /// The sum of the lanes of each vector.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn lane_sums([a, b, c, d]: [__m256; ROWS]) -> __m128 {
+fn lane_sums([a, b, c, d]: [__m256; ROWS]) -> __m128 {
     let sums = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
     _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums))
 }
@@ -206,7 +226,7 @@ fn lanes(v: &[f32; ROWS]) -> __m128 {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn array(v: __m128) -> [f32; ROWS] {
+fn array(v: __m128) -> [f32; ROWS] {
     let mut out = [0.0; ROWS];
     // SAFETY: the array is as long as the vector.
     unsafe { _mm_storeu_ps(out.as_mut_ptr(), v) };

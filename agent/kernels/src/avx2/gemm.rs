@@ -6,9 +6,10 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::gemv::{Q4, Q4M, Q8, zero_point};
-use super::{load, load_bytes, load_halves, store};
-use crate::activations::{Activations, GroupScale};
+use super::dots::Dots;
+use super::stream::{self, Token};
+use super::{Q4, Q4M, Q8, load, load_bytes, load_halves, repeat, store};
+use crate::activations::Activations;
 use crate::disjoint::Disjoint;
 use crate::format::{GROUP, Kind, Matrix, PANEL};
 
@@ -24,7 +25,7 @@ const TILE_PANELS: usize = 2;
 /// Tokens that a tile takes together.
 const TILE_TOKENS: usize = 3;
 
-/// One group of a panel with a byte a weight, as unsigned nibbles or signed bytes.
+/// One group of a panel with a byte a weight, as [`Dots`] wants them.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
 struct Expanded {
@@ -39,15 +40,16 @@ const NOTHING: Panel =
     [Expanded { quants: [[0; 32]; GROUP / 4], scales: [0.0; PANEL], mins: [0.0; PANEL] }; BLOCK_GROUPS];
 
 /// # Safety
-/// The CPU has the instructions, and no other thread writes the rows of the same panels.
+/// The CPU has the instructions of `D`, and no other thread writes the rows of the same panels.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) unsafe fn gemm(w: &Matrix<'_>, a: &Activations, panels: Range<usize>, y: &Disjoint<'_, f32>) {
+pub(super) unsafe fn gemm<D: Dots>(w: &Matrix<'_>, a: &Activations, panels: Range<usize>, y: &Disjoint<'_, f32>) {
     // SAFETY: the caller's contract.
     unsafe {
         match w.kind() {
-            Kind::Q4 => gemm_of::<Q4, { Kind::Q4.group_bytes() }>(w, a, panels, y),
-            Kind::Q4m => gemm_of::<Q4M, { Kind::Q4m.group_bytes() }>(w, a, panels, y),
-            Kind::Q8 => gemm_of::<Q8, { Kind::Q8.group_bytes() }>(w, a, panels, y),
+            _ if a.tokens() <= stream::MAX_TOKENS => stream::gemm::<D>(w, a, panels, y),
+            Kind::Q4 => gemm_of::<D, Q4, { Kind::Q4.group_bytes() }>(w, a, panels, y),
+            Kind::Q4m => gemm_of::<D, Q4M, { Kind::Q4m.group_bytes() }>(w, a, panels, y),
+            Kind::Q8 => gemm_of::<D, Q8, { Kind::Q8.group_bytes() }>(w, a, panels, y),
         }
     }
 }
@@ -55,7 +57,7 @@ pub(super) unsafe fn gemm(w: &Matrix<'_>, a: &Activations, panels: Range<usize>,
 /// # Safety
 /// As for [`gemm`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn gemm_of<const KIND: u8, const BYTES: usize>(
+unsafe fn gemm_of<D: Dots, const KIND: u8, const BYTES: usize>(
     w: &Matrix<'_>,
     a: &Activations,
     panels: Range<usize>,
@@ -69,15 +71,15 @@ unsafe fn gemm_of<const KIND: u8, const BYTES: usize>(
             for panel in panels.clone().step_by(TILE_PANELS) {
                 let n = TILE_PANELS.min(panels.end - panel);
                 for (panel, expanded) in (panel..panel + n).zip(&mut expanded) {
-                    expand::<KIND, BYTES>(&w.packed(panel).as_chunks::<BYTES>().0[groups.clone()], expanded);
+                    expand::<D, KIND, BYTES>(&w.packed(panel).as_chunks::<BYTES>().0[groups.clone()], expanded);
                 }
                 let block = Block { a, groups: groups.clone(), first_row: panel * PANEL, rows: w.rows(), y };
                 // SAFETY: the rows are those of the caller's panels.
                 unsafe {
                     if n == TILE_PANELS {
-                        block.tokens::<KIND, TILE_PANELS>(&expanded, tokens.clone());
+                        block.tokens::<D, KIND, TILE_PANELS>(&expanded, tokens.clone());
                     } else {
-                        block.tokens::<KIND, 1>(&[expanded[0]], tokens.clone());
+                        block.tokens::<D, KIND, 1>(&[expanded[0]], tokens.clone());
                     }
                 }
             }
@@ -86,7 +88,7 @@ unsafe fn gemm_of<const KIND: u8, const BYTES: usize>(
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
-fn expand<const KIND: u8, const BYTES: usize>(groups: &[[u8; BYTES]], panel: &mut Panel) {
+fn expand<D: Dots, const KIND: u8, const BYTES: usize>(groups: &[[u8; BYTES]], panel: &mut Panel) {
     let low_bits = _mm256_set1_epi8(15);
     for (group, expanded) in groups.iter().zip(panel) {
         let (halves, _) = group.as_chunks::<16>();
@@ -96,7 +98,11 @@ fn expand<const KIND: u8, const BYTES: usize>(groups: &[[u8; BYTES]], panel: &mu
         }
         let (vectors, _) = group[if KIND == Q4M { 32 } else { 16 }..].as_chunks::<32>();
         if KIND == Q8 {
-            expanded.quants.copy_from_slice(vectors);
+            for (vector, out) in vectors.iter().zip(&mut expanded.quants) {
+                let flipped = _mm256_xor_si256(load_bytes(vector), _mm256_set1_epi8(D::FLIPPED));
+                // SAFETY: the array is as long as the vector.
+                unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), flipped) };
+            }
             continue;
         }
         for (vector, [low, high]) in vectors.iter().zip(expanded.quants.as_chunks_mut::<2>().0) {
@@ -124,14 +130,14 @@ impl Block<'_> {
     /// # Safety
     /// As for [`gemm`].
     #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn tokens<const KIND: u8, const P: usize>(&self, panels: &[Panel; P], tokens: Range<usize>) {
+    unsafe fn tokens<D: Dots, const KIND: u8, const P: usize>(&self, panels: &[Panel; P], tokens: Range<usize>) {
         for token in tokens.clone().step_by(TILE_TOKENS) {
             // SAFETY: the caller's contract.
             unsafe {
                 match tokens.end - token {
-                    1 => self.tile::<KIND, P, 1>(panels, token),
-                    2 => self.tile::<KIND, P, 2>(panels, token),
-                    _ => self.tile::<KIND, P, TILE_TOKENS>(panels, token),
+                    1 => self.tile::<D, KIND, P, 1>(panels, token),
+                    2 => self.tile::<D, KIND, P, 2>(panels, token),
+                    _ => self.tile::<D, KIND, P, TILE_TOKENS>(panels, token),
                 }
             }
         }
@@ -142,10 +148,13 @@ impl Block<'_> {
     /// # Safety
     /// As for [`gemm`].
     #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn tile<const KIND: u8, const P: usize, const T: usize>(&self, panels: &[Panel; P], token: usize) {
-        let first = &self.groups.start;
-        let quants: [&[i8]; T] = std::array::from_fn(|t| &self.a.quants(token + t)[first * GROUP..]);
-        let scales: [&[GroupScale]; T] = std::array::from_fn(|t| &self.a.scales(token + t)[*first..]);
+    unsafe fn tile<D: Dots, const KIND: u8, const P: usize, const T: usize>(&self, panels: &[Panel; P], token: usize) {
+        let n_groups = self.groups.len();
+        let mut tokens: [Token<'_>; T] = [(&[], &[]); T];
+        for (t, tile) in tokens.iter_mut().enumerate() {
+            let quants = self.a.quants(token + t).as_chunks().0.as_chunks().0;
+            *tile = (&quants[self.groups.clone()], &self.a.scales(token + t)[self.groups.clone()]);
+        }
         let rows = |p: usize, t: usize| {
             let row = self.first_row + p * PANEL;
             let start = (token + t) * self.rows + row;
@@ -153,7 +162,7 @@ impl Block<'_> {
             unsafe { self.y.part(start..start + PANEL.min(self.rows - row)) }
         };
         let mut sums = [[_mm256_setzero_ps(); T]; P];
-        if *first > 0 {
+        if self.groups.start > 0 {
             for (p, sums) in sums.iter_mut().enumerate() {
                 for (t, sum) in sums.iter_mut().enumerate() {
                     let mut row = [0.0; PANEL];
@@ -163,17 +172,10 @@ impl Block<'_> {
                 }
             }
         }
-        assert!(self.groups.len() <= BLOCK_GROUPS);
-        assert!(quants.iter().all(|quants| quants.len() >= self.groups.len() * GROUP));
-        assert!(scales.iter().all(|scales| scales.len() >= self.groups.len()));
-        for g in 0..self.groups.len() {
-            // SAFETY: `g` is below the lengths asserted above.
-            unsafe {
-                let groups: [&Expanded; P] = std::array::from_fn(|p| panels[p].get_unchecked(g));
-                let quants = quants.map(|quants| quants.as_ptr().add(g * GROUP).cast::<i32>());
-                let scales = scales.map(|scales| scales.get_unchecked(g));
-                add_group::<KIND, P, T>(groups, quants, scales, &mut sums);
-            }
+        assert!(n_groups <= BLOCK_GROUPS);
+        for g in 0..n_groups {
+            // SAFETY: the caller's contract; the group is below the lengths of the slices above and of the panels.
+            unsafe { add_group::<D, KIND, P, T>(panels, &tokens, g, &mut sums) };
         }
         for (p, sums) in sums.iter().enumerate() {
             for (t, sum) in sums.iter().enumerate() {
@@ -187,45 +189,50 @@ impl Block<'_> {
 }
 
 /// # Safety
-/// Each of `quants` points to the integers of one group, of any alignment.
+/// The CPU has the instructions of `D`, and all panels and tokens have more groups than `g`.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn add_group<const KIND: u8, const P: usize, const T: usize>(
-    groups: [&Expanded; P],
-    quants: [*const i32; T],
-    scales: [&GroupScale; T],
+unsafe fn add_group<D: Dots, const KIND: u8, const P: usize, const T: usize>(
+    panels: &[Panel; P],
+    tokens: &[Token<'_>; T],
+    g: usize,
     sums: &mut [[__m256; T]; P],
 ) {
-    let ones = _mm256_set1_epi16(1);
     let mut dots = [[_mm256_setzero_si256(); T]; P];
-    if KIND == Q4 {
-        let zero_points = scales.map(|scale| zero_point(scale));
-        dots = [zero_points; P];
+    for t in 0..T {
+        // SAFETY: the caller's contract.
+        let start = unsafe { D::start::<KIND>(tokens[t].1.get_unchecked(g)) };
+        for dots in &mut dots {
+            dots[t] = start;
+        }
     }
     for v in 0..GROUP / 4 {
-        let vectors = groups.map(|group| load_bytes(&group.quants[v]));
+        let mut vectors = [_mm256_setzero_si256(); P];
+        for p in 0..P {
+            // SAFETY: the caller's contract.
+            vectors[p] = load_bytes(unsafe { &panels[p].get_unchecked(g).quants[v] });
+        }
         for t in 0..T {
-            // SAFETY: a group is `GROUP / 4` words long.
-            let a = _mm256_set1_epi32(unsafe { quants[t].add(v).read_unaligned() });
+            // SAFETY: the caller's contract.
+            let a = repeat(unsafe { tokens[t].0.get_unchecked(g) }[v]);
             for p in 0..P {
-                dots[p][t] = if KIND == Q8 {
-                    let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(vectors[p]), _mm256_sign_epi8(a, vectors[p]));
-                    _mm256_add_epi32(dots[p][t], _mm256_madd_epi16(pairs, ones))
-                } else {
-                    _mm256_add_epi16(dots[p][t], _mm256_maddubs_epi16(vectors[p], a))
-                };
+                // SAFETY: the caller's contract.
+                dots[p][t] = unsafe { D::add::<KIND>(dots[p][t], vectors[p], a) };
                 keep_order(&mut dots[p][t]);
             }
         }
     }
     for p in 0..P {
-        let (scale, min) = (load(&groups[p].scales), load(&groups[p].mins));
+        // SAFETY: the caller's contract.
+        let panel = unsafe { panels[p].get_unchecked(g) };
+        let (scale, min) = (load(&panel.scales), load(&panel.mins));
         for t in 0..T {
-            let dot = if KIND == Q8 { dots[p][t] } else { _mm256_madd_epi16(dots[p][t], ones) };
-            let factor = _mm256_mul_ps(scale, _mm256_set1_ps(scales[t].scale));
+            // SAFETY: the caller's contract.
+            let (dot, a) = unsafe { (D::finish::<KIND>(dots[p][t]), tokens[t].1.get_unchecked(g)) };
+            let factor = _mm256_mul_ps(scale, _mm256_set1_ps(a.scale));
             sums[p][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), factor, sums[p][t]);
             if KIND == Q4M {
-                sums[p][t] = _mm256_fmadd_ps(min, _mm256_set1_ps(scales[t].offset), sums[p][t]);
+                sums[p][t] = _mm256_fmadd_ps(min, _mm256_set1_ps(a.offset), sums[p][t]);
             }
         }
     }

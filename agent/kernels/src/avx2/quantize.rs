@@ -15,7 +15,7 @@ pub(super) fn quantize(x: &[f32], quants: &mut [i8], scales: &mut [GroupScale]) 
         let (scale, factor) = scale_and_factor(largest(&x));
         if factor == 0.0 {
             *quants = [0; GROUP];
-            *group = GroupScale { scale, offset: scale * 0.0, sums: [0; 2] };
+            *group = GroupScale::new(scale, [0; 2]);
             continue;
         }
         let factor = _mm256_set1_ps(factor);
@@ -25,7 +25,7 @@ pub(super) fn quantize(x: &[f32], quants: &mut [i8], scales: &mut [GroupScale]) 
         // SAFETY: the array is as long as the vector.
         unsafe { _mm256_storeu_si256(quants.as_mut_ptr().cast(), packed) };
         let sums = sums(packed);
-        *group = GroupScale { scale, offset: scale * f32::from(sums[0] + sums[1]), sums };
+        *group = GroupScale::new(scale, sums);
     }
 }
 

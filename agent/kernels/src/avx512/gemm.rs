@@ -1,27 +1,34 @@
-//! Matmul of many tokens: the weights of two panels are expanded to bytes once, then used for tiles of 16 rows and 8 tokens.
+//! Matmul of many tokens: the weights of four panels are expanded to bytes once, then used for tiles of 32 rows and 6 tokens.
 //!
-//! A block of columns of two panels and of eight tokens lies in the first cache level, that of all tokens of a block in the
-//! second.
+//! The sums of such a tile, its weights and one activation are what 32 registers hold. A block of columns of four panels and
+//! of six tokens lies in the first cache level, that of all tokens of a block in the second.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{Q4, Q4M, Q8, RAISED, excess, load, load_bytes, store};
-use crate::activations::{Activations, GroupScale};
-use crate::avx2::load_halves;
+use super::stream::Token;
+use super::{RAISED, ROWS, load, load_bytes, repeat, start, store};
+use crate::activations::Activations;
+use crate::avx2::{Q4, Q4M, Q8, load_halves, prefetch};
 use crate::disjoint::Disjoint;
 use crate::format::{GROUP, Kind, Matrix, PANEL};
 
 /// Groups of a block of columns.
-const BLOCK_GROUPS: usize = 32;
+const BLOCK_GROUPS: usize = 20;
 
 /// Tokens of a block.
-const BLOCK_TOKENS: usize = 128;
+const BLOCK_TOKENS: usize = 256;
 
-/// Rows of a tile: two panels.
-const ROWS: usize = 2 * PANEL;
+/// Registers of rows that a tile takes together.
+const TILE_REGISTERS: usize = 2;
 
-/// One group of two panels with an unsigned byte a weight.
+/// Panels that a tile takes together.
+const TILE_PANELS: usize = TILE_REGISTERS * ROWS / PANEL;
+
+/// Tokens that a tile takes together.
+const TILE_TOKENS: usize = 6;
+
+/// One group of the rows of one register with an unsigned byte a weight.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Expanded {
@@ -31,6 +38,8 @@ struct Expanded {
 }
 
 const NOTHING: Expanded = Expanded { quants: [[0; 64]; GROUP / 4], scales: [0.0; ROWS], mins: [0.0; ROWS] };
+
+type Rows = [Expanded; BLOCK_GROUPS];
 
 /// # Safety
 /// The CPU has the instructions, and no other thread writes the rows of the same panels.
@@ -55,29 +64,36 @@ unsafe fn gemm_of<const KIND: u8, const BYTES: usize>(
     panels: Range<usize>,
     y: &Disjoint<'_, f32>,
 ) {
-    let mut expanded = [NOTHING; BLOCK_GROUPS];
+    let mut expanded = [[NOTHING; BLOCK_GROUPS]; TILE_REGISTERS];
     for first_token in (0..a.tokens()).step_by(BLOCK_TOKENS) {
         let tokens = first_token..a.tokens().min(first_token + BLOCK_TOKENS);
-        for first_group in (0..w.groups()).step_by(BLOCK_GROUPS) {
-            let groups = first_group..w.groups().min(first_group + BLOCK_GROUPS);
-            for panel in panels.clone().step_by(2) {
-                let last = (panel + 1).min(panels.end - 1);
-                for (half, panel) in [panel, last].into_iter().enumerate() {
-                    let packed = &w.packed(panel).as_chunks::<BYTES>().0[groups.clone()];
-                    for (packed, expanded) in packed.iter().zip(&mut expanded) {
-                        expand::<KIND>(packed, half, expanded);
+        for panel in panels.clone().step_by(TILE_PANELS) {
+            let end = panels.end.min(panel + TILE_PANELS);
+            let rows = panel * PANEL..w.rows().min(end * PANEL);
+            for first_group in (0..w.groups()).step_by(BLOCK_GROUPS) {
+                let groups = first_group..w.groups().min(first_group + BLOCK_GROUPS);
+                for (part, panel) in (panel..panel + TILE_PANELS).enumerate() {
+                    let packed = &w.packed(panel.min(end - 1)).as_chunks::<BYTES>().0[groups.clone()];
+                    for (packed, expanded) in packed.iter().zip(&mut expanded[part / 2]) {
+                        prefetch(packed);
+                        expand::<KIND>(packed, part % 2, expanded);
                     }
                 }
-                let (first_row, end) = (panel * PANEL, w.rows().min((last + 1) * PANEL));
-                let block = Block { a, groups: groups.clone(), tile_rows: first_row..end, rows: w.rows(), y };
+                let block = Block { a, groups, rows: rows.clone(), all_rows: w.rows(), y };
                 // SAFETY: the caller's contract; the rows are those of its panels.
-                unsafe { block.tokens::<KIND>(&expanded[..groups.len()], tokens.clone()) };
+                unsafe {
+                    if rows.len() > ROWS {
+                        block.tokens::<KIND, TILE_REGISTERS>(&expanded, tokens.clone());
+                    } else {
+                        block.tokens::<KIND, 1>(std::array::from_ref(&expanded[0]), tokens.clone());
+                    }
+                }
             }
         }
     }
 }
 
-/// Writes one of the two panels.
+/// Writes one of the two panels of a register.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
 fn expand<const KIND: u8>(group: &[u8], half: usize, expanded: &mut Expanded) {
@@ -108,8 +124,8 @@ fn expand<const KIND: u8>(group: &[u8], half: usize, expanded: &mut Expanded) {
 struct Block<'a> {
     a: &'a Activations,
     groups: Range<usize>,
-    tile_rows: Range<usize>,
-    rows: usize,
+    rows: Range<usize>,
+    all_rows: usize,
     y: &'a Disjoint<'a, f32>,
 }
 
@@ -117,72 +133,144 @@ impl Block<'_> {
     /// # Safety
     /// As for [`gemm`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-    unsafe fn tokens<const KIND: u8>(&self, panels: &[Expanded], tokens: Range<usize>) {
-        let mut token = tokens.start;
-        while token < tokens.end {
+    unsafe fn tokens<const KIND: u8, const R: usize>(&self, rows: &[Rows; R], tokens: Range<usize>) {
+        for token in tokens.clone().step_by(TILE_TOKENS) {
             // SAFETY: the caller's contract.
-            token += unsafe {
+            unsafe {
                 match tokens.end - token {
-                    1 => self.tile::<KIND, 1>(panels, token),
-                    2 | 3 => self.tile::<KIND, 2>(panels, token),
-                    4..8 => self.tile::<KIND, 4>(panels, token),
-                    _ => self.tile::<KIND, 8>(panels, token),
+                    1 => self.tile::<KIND, R, 1>(rows, token),
+                    2 => self.tile::<KIND, R, 2>(rows, token),
+                    3 => self.tile::<KIND, R, 3>(rows, token),
+                    4 => self.tile::<KIND, R, 4>(rows, token),
+                    5 => self.tile::<KIND, R, 5>(rows, token),
+                    _ => self.tile::<KIND, R, TILE_TOKENS>(rows, token),
                 }
-            };
+            }
         }
     }
 
-    /// Adds the block's groups to the outputs of `T` tokens, which it gives; the first block starts them.
+    /// Adds the block's groups to the outputs of `T` tokens; the first block starts them.
     ///
     /// # Safety
     /// As for [`gemm`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-    unsafe fn tile<const KIND: u8, const T: usize>(&self, panels: &[Expanded], token: usize) -> usize {
-        let groups = self.groups.start..self.groups.start + panels.len();
-        let quants: [&[[[i8; 4]; GROUP / 4]]; T] = std::array::from_fn(|t| {
-            &self.a.quants(token + t).as_chunks().0.as_chunks().0[groups.clone()][..panels.len()]
-        });
-        let scales: [&[GroupScale]; T] =
-            std::array::from_fn(|t| &self.a.scales(token + t)[groups.clone()][..panels.len()]);
-        let rows = |t: usize| {
-            let start = (token + t) * self.rows;
+    unsafe fn tile<const KIND: u8, const R: usize, const T: usize>(&self, rows: &[Rows; R], token: usize) {
+        let n_groups = self.groups.len();
+        let mut tokens: [Token<'_>; T] = [(&[], &[]); T];
+        for (t, tile) in tokens.iter_mut().enumerate() {
+            let quants = self.a.quants(token + t).as_chunks().0.as_chunks().0;
+            *tile = (&quants[self.groups.clone()], &self.a.scales(token + t)[self.groups.clone()]);
+        }
+        let outputs = |r: usize, t: usize| {
+            let first = (token + t) * self.all_rows;
+            let row = self.rows.start + r * ROWS;
             // SAFETY: the rows are those of the caller's panels, and each part ends before the next begins.
-            unsafe { self.y.part(start + self.tile_rows.start..start + self.tile_rows.end) }
+            unsafe { self.y.part(first + row..first + self.rows.end.min(row + ROWS)) }
         };
-        let mut sums = [_mm512_setzero_ps(); T];
-        if groups.start > 0 {
-            for (t, sum) in sums.iter_mut().enumerate() {
+        let mut sums = [[_mm512_setzero_ps(); T]; R];
+        if self.groups.start > 0 {
+            for (r, sums) in sums.iter_mut().enumerate() {
+                for (t, sum) in sums.iter_mut().enumerate() {
+                    let mut row = [0.0; ROWS];
+                    let y = outputs(r, t);
+                    row[..y.len()].copy_from_slice(y);
+                    *sum = load(&row);
+                }
+            }
+        }
+        assert!(n_groups <= BLOCK_GROUPS);
+        for g in 0..n_groups {
+            // SAFETY: the group is below the lengths of the slices above and of the rows.
+            unsafe { add_group::<KIND, R, T>(rows, &tokens, g, &mut sums) };
+        }
+        for (r, sums) in sums.into_iter().enumerate() {
+            for (t, sum) in sums.into_iter().enumerate() {
                 let mut row = [0.0; ROWS];
-                let y = rows(t);
-                row[..y.len()].copy_from_slice(y);
-                *sum = load(&row);
+                store(&mut row, sum);
+                let y = outputs(r, t);
+                y.copy_from_slice(&row[..y.len()]);
             }
         }
-        for (g, group) in panels.iter().enumerate() {
-            let scale_of = scales.map(|scales| &scales[g]);
-            let mut dots = scale_of.map(|a| _mm512_set1_epi32(-excess::<KIND>(a)));
-            for (v, vector) in group.quants.iter().enumerate() {
-                let vector = load_bytes(vector);
-                for (dots, quants) in dots.iter_mut().zip(quants) {
-                    let word = i32::from_le_bytes(quants[g][v].map(|q| q as u8));
-                    *dots = _mm512_dpbusd_epi32(*dots, vector, _mm512_set1_epi32(word));
-                }
-            }
-            let (scale, min) = (load(&group.scales), load(&group.mins));
-            for (sum, (dots, a)) in sums.iter_mut().zip(dots.into_iter().zip(scale_of)) {
-                let factor = _mm512_mul_ps(scale, _mm512_set1_ps(a.scale));
-                *sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots), factor, *sum);
-                if KIND == Q4M {
-                    *sum = _mm512_fmadd_ps(min, _mm512_set1_ps(a.offset), *sum);
-                }
-            }
-        }
-        for (t, sum) in sums.into_iter().enumerate() {
-            let mut row = [0.0; ROWS];
-            store(&mut row, sum);
-            let y = rows(t);
-            y.copy_from_slice(&row[..y.len()]);
-        }
-        T
     }
+}
+
+/// # Safety
+/// All rows and tokens have more groups than `g`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
+unsafe fn add_group<const KIND: u8, const R: usize, const T: usize>(
+    rows: &[Rows; R],
+    tokens: &[Token<'_>; T],
+    g: usize,
+    sums: &mut [[__m512; T]; R],
+) {
+    let mut dots = [[_mm512_setzero_si512(); T]; R];
+    for t in 0..T {
+        // SAFETY: the caller's contract.
+        let start = start::<KIND>(unsafe { tokens[t].1.get_unchecked(g) });
+        for dots in &mut dots {
+            dots[t] = start;
+        }
+    }
+    // The compiler does not unroll a loop over these.
+    // SAFETY: the caller's contract.
+    unsafe {
+        add_columns::<0, R, T>(rows, tokens, g, &mut dots);
+        add_columns::<1, R, T>(rows, tokens, g, &mut dots);
+        add_columns::<2, R, T>(rows, tokens, g, &mut dots);
+        add_columns::<3, R, T>(rows, tokens, g, &mut dots);
+        add_columns::<4, R, T>(rows, tokens, g, &mut dots);
+        add_columns::<5, R, T>(rows, tokens, g, &mut dots);
+        add_columns::<6, R, T>(rows, tokens, g, &mut dots);
+        add_columns::<7, R, T>(rows, tokens, g, &mut dots);
+    }
+    for r in 0..R {
+        // SAFETY: the caller's contract.
+        let rows = unsafe { rows[r].get_unchecked(g) };
+        let (scale, min) = (load(&rows.scales), load(&rows.mins));
+        for t in 0..T {
+            // SAFETY: the caller's contract.
+            let a = unsafe { tokens[t].1.get_unchecked(g) };
+            let factor = _mm512_mul_ps(scale, _mm512_set1_ps(a.scale));
+            sums[r][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[r][t]), factor, sums[r][t]);
+            if KIND == Q4M {
+                sums[r][t] = _mm512_fmadd_ps(min, _mm512_set1_ps(a.offset), sums[r][t]);
+            }
+        }
+    }
+}
+
+/// Four columns of a group.
+///
+/// # Safety
+/// As for [`add_group`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
+unsafe fn add_columns<const V: usize, const R: usize, const T: usize>(
+    rows: &[Rows; R],
+    tokens: &[Token<'_>; T],
+    g: usize,
+    dots: &mut [[__m512i; T]; R],
+) {
+    let mut vectors = [_mm512_setzero_si512(); R];
+    for r in 0..R {
+        // SAFETY: the caller's contract.
+        vectors[r] = load_bytes(unsafe { &rows[r].get_unchecked(g).quants[V] });
+    }
+    for t in 0..T {
+        // SAFETY: the caller's contract.
+        let quants = repeat(unsafe { tokens[t].0.get_unchecked(g) }[V]);
+        for r in 0..R {
+            dots[r][t] = _mm512_dpbusd_epi32(dots[r][t], vectors[r], quants);
+            keep_order(&mut dots[r][t]);
+        }
+    }
+}
+
+/// Keeps the compiler from adding up in another order, for which it would spill most of the tile.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
+fn keep_order(sum: &mut __m512i) {
+    // SAFETY: there is no instruction in it.
+    unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) * sum, options(nomem, nostack, preserves_flags)) };
 }

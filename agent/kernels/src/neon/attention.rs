@@ -5,7 +5,7 @@ use std::arch::aarch64::*;
 
 use super::exp::exp;
 use super::{load, load_scales, store};
-use crate::attention::{Partial, ROWS, Tile};
+use crate::attention::{Partial, ROWS, TILE_ROWS, Tile};
 use crate::cache::scale_bytes;
 use crate::format::GROUP;
 use crate::{CacheKind, MAX_HEAD_DIM};
@@ -14,41 +14,55 @@ use crate::{CacheKind, MAX_HEAD_DIM};
 const BLOCK: usize = 32;
 
 #[target_feature(enable = "neon")]
-pub(super) fn attend(tile: &Tile<'_>, partial: &mut Partial) {
-    match tile.q {
-        [a] => attend_rows([a], tile, partial),
-        [a, b] => attend_rows([a, b], tile, partial),
-        [a, b, c] => attend_rows([a, b, c], tile, partial),
-        [a, b, c, d, ..] => attend_rows([a, b, c, d], tile, partial),
-        [] => {}
-    }
-}
-
-/// Eight elements of each of `R` queries.
-type Queries<const R: usize> = [[f32; 8]; R];
-
-/// The scores or weights of a block, a lane a query.
-type Scores = [float32x4_t; BLOCK];
-
-#[target_feature(enable = "neon")]
-fn attend_rows<const R: usize>(q: [&[f32]; R], tile: &Tile<'_>, partial: &mut Partial) {
+pub(super) fn attend(tile: &Tile<'_>, partials: &mut [Partial]) {
+    let n_partials = tile.q.len().div_ceil(ROWS);
+    let partials = &mut partials[..n_partials];
     let per_head = tile.head_dim / 8;
-    let mut scaled: [Queries<R>; MAX_HEAD_DIM / 8] = [[[0.0; 8]; R]; MAX_HEAD_DIM / 8];
-    for (r, q) in q.iter().enumerate() {
-        for (scaled, q) in scaled.iter_mut().zip(q.as_chunks::<8>().0) {
-            store(&mut scaled[r], load(q).map(|q| vmulq_n_f32(q, tile.scale)));
+    let mut scaled = [[[[0.0; 8]; ROWS]; MAX_HEAD_DIM / 8]; TILE_ROWS / ROWS];
+    for (r, q) in tile.q.iter().enumerate() {
+        for (scaled, q) in scaled[r / ROWS].iter_mut().zip(q.chunks(8)) {
+            for (scaled, q) in scaled[r % ROWS].iter_mut().zip(q) {
+                *scaled = q * tile.scale;
+            }
         }
     }
     let block_bytes = BLOCK * tile.row_bytes();
     let mut expanded = [[0.0; 8]; BLOCK * MAX_HEAD_DIM / 8];
     for (block, (keys, values)) in tile.keys.chunks(block_bytes).zip(tile.values.chunks(block_bytes)).enumerate() {
-        let mut scores = [vdupq_n_f32(0.0); BLOCK];
-        score(&scaled[..per_head], expand(tile, keys, &mut expanded), &mut scores);
-        let visible = tile.visible.map(|visible| visible.saturating_sub(block * BLOCK).min(BLOCK) as i32);
-        let shrink = softmax(&mut scores, visible, partial);
-        add_values::<R>(&scores, expand(tile, values, &mut expanded), per_head, shrink, partial);
+        let mut scores = [[vdupq_n_f32(0.0); BLOCK]; TILE_ROWS / ROWS];
+        let mut shrink = [[0.0; ROWS]; TILE_ROWS / ROWS];
+        let keys = expand(tile, keys, &mut expanded);
+        for (i, partial) in partials.iter_mut().enumerate() {
+            let q = &scaled[i][..per_head];
+            match tile.q.len() - ROWS * i {
+                1 => score::<1>(q, keys, &mut scores[i]),
+                2 => score::<2>(q, keys, &mut scores[i]),
+                3 => score::<3>(q, keys, &mut scores[i]),
+                _ => score::<ROWS>(q, keys, &mut scores[i]),
+            }
+            let mut visible = [0; ROWS];
+            for (visible, all) in visible.iter_mut().zip(&tile.visible[ROWS * i..]) {
+                *visible = all.saturating_sub(block * BLOCK).min(BLOCK) as i32;
+            }
+            shrink[i] = softmax(&mut scores[i], visible, partial);
+        }
+        let values = expand(tile, values, &mut expanded);
+        for (i, partial) in partials.iter_mut().enumerate() {
+            match tile.q.len() - ROWS * i {
+                1 => add_values::<1>(&scores[i], values, per_head, shrink[i], partial),
+                2 => add_values::<2>(&scores[i], values, per_head, shrink[i], partial),
+                3 => add_values::<3>(&scores[i], values, per_head, shrink[i], partial),
+                _ => add_values::<ROWS>(&scores[i], values, per_head, shrink[i], partial),
+            }
+        }
     }
 }
+
+/// Eight elements of each query.
+type Queries = [[f32; 8]; ROWS];
+
+/// The scores or weights of a block, a lane a query.
+type Scores = [float32x4_t; BLOCK];
 
 /// Converts the rows of a block to f32.
 #[inline]
@@ -96,12 +110,12 @@ fn widen(v: &[u8; 8]) -> [float32x4_t; 2] {
 /// The products of all queries with the keys of a block.
 #[inline]
 #[target_feature(enable = "neon")]
-fn score<const R: usize>(q: &[Queries<R>], keys: &[[f32; 8]], scores: &mut Scores) {
+fn score<const R: usize>(q: &[Queries], keys: &[[f32; 8]], scores: &mut Scores) {
     for (key, score) in keys.chunks_exact(q.len()).zip(scores) {
         let mut sums = [[vdupq_n_f32(0.0); 2]; ROWS];
         for (q, key) in q.iter().zip(key) {
             let key = load(key);
-            for (q, sums) in q.iter().zip(&mut sums) {
+            for (q, sums) in q.iter().zip(&mut sums).take(R) {
                 let q = load(q);
                 *sums = [vfmaq_f32(sums[0], q[0], key[0]), vfmaq_f32(sums[1], q[1], key[1])];
             }

@@ -22,7 +22,7 @@ pub(super) fn quantize(x: &[f32], quants: &mut [i8], scales: &mut [GroupScale]) 
         }
         let pairs = vaddq_s16(vpaddlq_s8(low), vpaddlq_s8(high));
         let sums = [vaddvq_s16(vuzp1q_s16(pairs, vdupq_n_s16(0))), vaddvq_s16(vuzp2q_s16(pairs, vdupq_n_s16(0)))];
-        *group = GroupScale { scale, offset: scale * f32::from(sums[0] + sums[1]), sums };
+        *group = GroupScale::new(scale, sums);
     }
 }
 

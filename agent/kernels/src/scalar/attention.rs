@@ -1,9 +1,9 @@
 //! Attention: an online softmax, one query and one position after the other.
 
 use crate::MAX_HEAD_DIM;
-use crate::attention::{Partial, Tile};
+use crate::attention::{Partial, ROWS, Tile};
 
-pub(super) fn attend(tile: &Tile<'_>, partial: &mut Partial) {
+pub(super) fn attend(tile: &Tile<'_>, partials: &mut [Partial]) {
     let (mut key, mut value) = ([0.0; MAX_HEAD_DIM], [0.0; MAX_HEAD_DIM]);
     let (key, value) = (&mut key[..tile.head_dim], &mut value[..tile.head_dim]);
     let cached = tile.keys.chunks_exact(tile.row_bytes()).zip(tile.values.chunks_exact(tile.row_bytes()));
@@ -11,6 +11,7 @@ pub(super) fn attend(tile: &Tile<'_>, partial: &mut Partial) {
         tile.cache.load_row(keys, key);
         tile.cache.load_row(values, value);
         for (r, q) in tile.q.iter().enumerate().filter(|(r, _)| position < tile.visible[*r]) {
+            let (partial, r) = (&mut partials[r / ROWS], r % ROWS);
             let weighted = &mut partial.weighted[r][..tile.head_dim];
             let score = tile.scale * q.iter().zip(&*key).map(|(q, k)| q * k).sum::<f32>();
             let max = partial.max[r].max(score);

@@ -13,6 +13,6 @@ pub(super) fn quantize(x: &[f32], quants: &mut [i8], scales: &mut [GroupScale]) 
             *q = (x * factor).round_ties_even() as i8;
             sums[column % 4 / 2] += i16::from(*q);
         }
-        *group = GroupScale { scale, offset: scale * f32::from(sums[0] + sums[1]), sums };
+        *group = GroupScale::new(scale, sums);
     }
 }

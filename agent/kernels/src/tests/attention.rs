@@ -228,3 +228,25 @@ fn wrong_shapes_are_refused() {
     assert!(message(args, out - 1).is_err());
     assert_eq!(message(AttentionArgs { tokens: 0, q: &[], ..args }, 0), Ok(()));
 }
+
+/// A token's bits are those it has alone, in whatever batch it comes.
+#[test]
+fn a_batch_gives_the_bits_of_single_tokens() {
+    for cache in [CacheKind::F16, CacheKind::I8] {
+        for (position, tokens, heads_per_kv, head_dim) in [(250, 13, 4, 64), (30, 5, 3, 128), (0, 40, 1, 72)] {
+            let case = Case::new(cache, [position, tokens], [2, heads_per_kv, head_dim], 12);
+            let width = 2 * heads_per_kv * head_dim;
+            for (pool, by) in pools().iter().flat_map(|pool| Dispatch::available().map(move |by| (pool, by))) {
+                let mut all = vec![f32::NAN; case.q.len()];
+                attention_by(by, pool, &case.args(), &mut all).unwrap();
+                for token in 0..tokens {
+                    let mut one = vec![f32::NAN; width];
+                    let q = &case.q[token * width..][..width];
+                    let args = AttentionArgs { q, position: position + token, tokens: 1, ..case.args() };
+                    attention_by(by, pool, &args, &mut one).unwrap();
+                    assert_eq!(one, all[token * width..][..width], "{} {cache:?} token {token}", by.name());
+                }
+            }
+        }
+    }
+}

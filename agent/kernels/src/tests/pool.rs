@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::cores::{Cores, fast_ones};
 use crate::{ErrorKind, MAX_THREADS, Pool};
 
 fn counted(pool: &Pool, chunks: usize) {
@@ -101,6 +102,33 @@ fn a_panic_is_raised_after_the_other_chunks() {
     }
 }
 
+/// A Rockchip RK3588 (four A76, four A55), an Intel CPU with efficiency cores, equal cores of which some clock better.
+#[test]
+fn threads_run_on_the_fast_cores() {
+    let rk3588: Vec<_> = [530, 530, 530, 530, 1024, 1024, 1020, 1020].into_iter().enumerate().collect();
+    assert_eq!(fast_ones(&rk3588, 2), Some(vec![4, 5, 6, 7]));
+    assert_eq!(fast_ones(&rk3588, 4), Some(vec![4, 5, 6, 7]));
+    assert_eq!(fast_ones(&rk3588, 5), None);
+    assert_eq!(fast_ones(&rk3588[..4], 2), None);
+    let hybrid = [(0, 5_800_000), (1, 5_800_000), (2, 5_600_000), (3, 4_300_000)];
+    assert_eq!(fast_ones(&hybrid, 3), Some(vec![0, 1, 2]));
+    assert_eq!(fast_ones(&hybrid[..3], 2), None);
+    assert_eq!(fast_ones(&[], 2), None);
+    assert_eq!(fast_ones(&[(3, u64::MAX), (9, 1)], 1), Some(vec![3]));
+}
+
+#[test]
+fn a_bound_pool_runs_as_any() {
+    for pool in [Pool::new(2).unwrap(), Pool::unbound(2).unwrap()] {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pool.bind_this_thread();
+                counted(&pool, 50);
+            });
+        });
+    }
+}
+
 #[test]
 fn too_many_threads_are_refused() {
     let error = Pool::new(MAX_THREADS + 1).map(|_| ()).unwrap_err();
@@ -125,7 +153,7 @@ fn idle_when_idle() {
         }
         ticks
     };
-    let pool = Pool::named("mote-idle", 4).unwrap();
+    let pool = Pool::named("mote-idle", 4, Cores::ALL).unwrap();
     counted(&pool, 100);
     std::thread::sleep(Duration::from_millis(50));
     let before = cpu_ticks();
