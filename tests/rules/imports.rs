@@ -7,10 +7,11 @@ use crate::source;
 use crate::tree;
 
 /// A package, the workspace packages it may depend on, and those only its tests may depend on.
-const PACKAGES: [(&str, &[&str], &[&str]); 9] = [
+const PACKAGES: [(&str, &[&str], &[&str]); 10] = [
     ("mote-kernels", &[], &[]),
     ("mote-script", &[], &[]),
     ("mote-script-fuzz", &["mote-script"], &[]),
+    ("mote-script-bench", &["mote-script"], &[]),
     ("mote-trajectory", &[], &[]),
     ("mote-model", &["mote-kernels"], &[]),
     ("mote-model-fuzz", &["mote-model"], &[]),

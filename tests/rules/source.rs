@@ -29,11 +29,13 @@ impl Source {
     }
 }
 
-/// The Rust files of the program: neither below a `tests`, `benches`, `examples` or `fuzz` folder nor named `tests.rs`.
+/// The Rust files of the program: neither below a `tests`, `bench`, `benches`, `examples` or `fuzz` folder nor named `tests.rs`.
 pub(crate) fn program() -> Vec<Source> {
     let is_test = |path: &Path| {
         path.file_name().is_some_and(|name| name == "tests.rs")
-            || path.iter().any(|part| ["tests", "benches", "examples", "fuzz"].contains(&part.to_str().unwrap()))
+            || path
+                .iter()
+                .any(|part| ["tests", "bench", "benches", "examples", "fuzz"].contains(&part.to_str().unwrap()))
     };
     tree::files(&[".rs"]).into_iter().filter(|path| !is_test(path)).map(|path| read(&path)).collect()
 }
