@@ -67,6 +67,10 @@ test-arm: ## run the kernels' tests as ARM programs under qemu
 test-cpus: ## run the kernels' tests as on older x86-64 CPUs under qemu
 	@CARGO="$(CARGO)" bash tests/cpus.sh
 
+.PHONY: reference
+reference: ## write docs/language-reference.md from its tables
+	MOTE_UPDATE_REFERENCE=1 $(CARGO) test --release --quiet --package mote-script --lib reference
+
 test-deep: ## sample two hundred thousand programs of the grammar
 	MOTE_SAMPLES=200000 $(CARGO) test --release --package mote-script --test grammar
 

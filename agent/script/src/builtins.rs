@@ -224,6 +224,14 @@ impl Heap {
             }
             Builtin::Sorted => {
                 let reverse = args.take("reverse").is_some_and(|v| self.truthy(v));
+                if let Some((other, _)) = args.named.iter().find(|(given, _)| given != "iterable") {
+                    let message = format!("sorted() got an unexpected keyword argument '{other}'");
+                    return raise_with(
+                        Class::TypeError,
+                        message,
+                        "write sorted(xs, key=lambda x: x.size, reverse=True)",
+                    );
+                }
                 let [values] = args.bind(name, ["iterable"], 1)?;
                 let items = self.collected(values)?;
                 let sorted = self.sorted(items.clone(), &items, reverse)?;
@@ -243,7 +251,11 @@ impl Heap {
     /// What `max` and `min` choose from: one iterable, or the arguments themselves.
     pub(crate) fn choices(&mut self, args: &Args, name: &str) -> Outcome<Vec<Value>> {
         match args.plain.as_slice() {
-            [] => raise(Class::TypeError, format!("{name} expected at least 1 argument, got 0")),
+            [] => raise_with(
+                Class::TypeError,
+                format!("{name} expected at least 1 argument, got 0"),
+                format!("write {name}(xs) or {name}(a, b)"),
+            ),
             [one] => self.collected(*one),
             many => Ok(many.to_vec()),
         }

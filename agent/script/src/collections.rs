@@ -4,6 +4,7 @@ use crate::error::{Pos, nearest};
 use crate::heap::{Detail, Heap, Object, Outcome, corrupt, raise, raise_with};
 use crate::methods;
 use crate::ops::{index_of, range_len};
+use crate::substitutes;
 use crate::value::{Class, Id, Value};
 
 impl Heap {
@@ -433,16 +434,23 @@ impl Heap {
         let type_name = self.method_type(value);
         let message = format!("'{}' object has no attribute '{name}'", self.type_name(value));
         let hint = match self.object(value) {
-            Some(Object::Dict(_)) => self.keys_hint(value, Some(name)),
+            Some(Object::Dict(_)) => {
+                let keys = self.keys_hint(value, Some(name));
+                match substitutes::attribute(name).filter(|_| !keys.starts_with("did you mean")) {
+                    Some(substitute) => format!("{substitute}; {keys}"),
+                    None => keys,
+                }
+            }
             Some(Object::List(items))
                 if items.first().is_some_and(|first| matches!(self.object(*first), Some(Object::Dict(_)))) =>
             {
                 format!("it is a list: loop over it, for x in xs: x.{name}; its shape is {}", self.shape(value))
             }
             _ if value == Value::None => "the value is None: check what the call returned".to_owned(),
-            _ => match nearest(name, methods::of(type_name).iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("its shape is {}", self.shape(value)),
+            _ => match (substitutes::attribute(name), nearest(name, methods::of(type_name).iter().copied())) {
+                (Some(substitute), _) => substitute.to_owned(),
+                (None, Some(near)) => format!("did you mean `{near}`?"),
+                (None, None) => format!("its shape is {}", self.shape(value)),
             },
         };
         raise_with(Class::AttributeError, message, hint)

@@ -361,7 +361,8 @@ impl Compiler {
     fn check_loop(&mut self, word: &str, pos: Pos) -> Result<(), Error> {
         match self.inner_loop() {
             Some(_) => Ok(()),
-            None => Err(Error::syntax(pos, format!("`{word}` outside of a loop"))),
+            None => Err(Error::syntax(pos, format!("`{word}` outside of a loop"))
+                .with_hint("put it inside of a `for` or `while`; raise ends the program")),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Source text to tokens: indentation, brackets, strings, numbers.
 //!
 //! Work is linear in the source and there is no recursion: an f-string is cut into pieces whose expressions are kept as
-//! text for the parser, which bounds how deep they nest. Comments are skipped.
+//! text for the parser, which bounds how deep they nest. Comments are no tokens; they are kept beside them.
 
 mod string;
 
@@ -21,6 +21,9 @@ const OPERATORS: &[&str] = &[
     ":", ".", ";", "=", "@",
 ];
 
+/// The least whole number without its sign.
+const LEAST: &str = "9223372036854775808";
+
 /// Levels of indentation; deeper blocks than any `nesting` limit are refused here already.
 const MOST_INDENTS: usize = 128;
 
@@ -28,6 +31,8 @@ const MOST_INDENTS: usize = 128;
 pub(crate) enum Tok {
     Name(String),
     Int(i64),
+    /// The digits of the least whole number, which are none without a `-` before them.
+    Least,
     Float(f64),
     Str(String),
     FString(Vec<Piece>),
@@ -50,6 +55,15 @@ pub(crate) enum Piece {
 pub(crate) struct Token {
     pub(crate) tok: Tok,
     pub(crate) pos: Pos,
+    /// The place behind it, in characters from the start of the source.
+    pub(crate) end: usize,
+}
+
+/// A comment, from its `#` to the end of the line.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Comment {
+    pub(crate) text: String,
+    pub(crate) pos: Pos,
 }
 
 impl Tok {
@@ -57,6 +71,7 @@ impl Tok {
         match self {
             Tok::Name(name) => format!("`{name}`"),
             Tok::Int(n) => format!("`{n}`"),
+            Tok::Least => format!("`{LEAST}`"),
             Tok::Float(n) => format!("`{n}`"),
             Tok::Str(_) | Tok::FString(_) => "a string".to_owned(),
             Tok::Sign(sign) => format!("`{sign}`"),
@@ -75,6 +90,20 @@ pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Error> {
     Ok(lexer.out)
 }
 
+/// As [`tokens`], with the comments between them.
+pub(crate) fn tokens_and_comments(source: &str) -> Result<(Vec<Token>, Vec<Comment>), Error> {
+    let mut lexer = Lexer::new(source, Pos { line: 1, column: 1 });
+    lexer.run(false)?;
+    Ok((lexer.out, lexer.comments))
+}
+
+/// Whether the source ends inside a bracket or a string of several lines.
+pub(crate) fn is_open(source: &str) -> bool {
+    let mut lexer = Lexer::new(source, Pos { line: 1, column: 1 });
+    let ended = if source.ends_with('\n') { lexer.chars.len() } else { usize::MAX };
+    lexer.run(false).is_err() && lexer.idx == ended
+}
+
 /// The tokens of one expression that stands at `pos`, as inside an f-string.
 pub(crate) fn expression_tokens(source: &str, pos: Pos) -> Result<Vec<Token>, Error> {
     let mut lexer = Lexer::new(source, pos);
@@ -89,6 +118,7 @@ struct Lexer {
     brackets: Vec<(char, Pos)>,
     indents: heapless::Vec<u32, MOST_INDENTS>,
     out: Vec<Token>,
+    comments: Vec<Comment>,
 }
 
 impl Lexer {
@@ -100,6 +130,7 @@ impl Lexer {
             brackets: Vec::new(),
             indents: heapless::Vec::new(),
             out: Vec::new(),
+            comments: Vec::new(),
         }
     }
 
@@ -119,7 +150,7 @@ impl Lexer {
     }
 
     fn push(&mut self, tok: Tok, pos: Pos) {
-        self.out.push(Token { tok, pos });
+        self.out.push(Token { tok, pos, end: self.idx });
     }
 
     fn run(&mut self, expression: bool) -> Result<(), Error> {
@@ -148,9 +179,12 @@ impl Lexer {
                     self.next();
                 }
                 '#' => {
-                    while self.peek(0).is_some_and(|c| c != '\n') {
+                    let mut text = String::new();
+                    while let Some(c) = self.peek(0).filter(|c| *c != '\n') {
+                        text.push(c);
                         self.next();
                     }
+                    self.comments.push(Comment { text, pos });
                 }
                 '\\' if self.peek(1) == Some('\n') || (self.peek(1) == Some('\r') && self.peek(2) == Some('\n')) => {
                     while self.next() != Some('\n') {}
@@ -163,7 +197,8 @@ impl Lexer {
             }
         }
         if let Some((open, pos)) = self.brackets.last() {
-            return Err(Error::syntax(*pos, format!("bracket is never closed: `{open}`")));
+            return Err(Error::syntax(*pos, format!("bracket is never closed: `{open}`"))
+                .with_hint(format!("close it with `{}`", closing(*open))));
         }
         let pos = self.pos;
         if !expression && !matches!(self.out.last().map(|t| &t.tok), None | Some(Tok::Newline | Tok::Dedent)) {
@@ -267,7 +302,8 @@ impl Lexer {
             self.next();
         }
         if let Some(c) = self.peek(0).filter(|c| c.is_alphabetic() || *c == '_') {
-            return Err(Error::syntax(self.pos, format!("number runs into a letter: `{c}`")));
+            return Err(Error::syntax(self.pos, format!("number runs into a letter: `{c}`"))
+                .with_hint("put an operator or a space between the two; a name starts with a letter"));
         }
         if !float && text.len() > 1 && text.starts_with('0') && text.bytes().any(|b| b != b'0') {
             return Err(Error::syntax(pos, format!("number starts with a zero: `{text}`"))
@@ -275,6 +311,8 @@ impl Lexer {
         }
         let tok = if float {
             Tok::Float(text.parse().map_err(|_| Error::syntax(pos, format!("malformed number: `{text}`")))?)
+        } else if text == LEAST {
+            Tok::Least
         } else {
             Tok::Int(text.parse().map_err(|_| whole_number(pos))?)
         };
@@ -347,9 +385,13 @@ impl Lexer {
                 match self.brackets.pop() {
                     Some((open, _)) if open == wanted => {}
                     Some((open, _)) => {
-                        return Err(Error::syntax(pos, format!("`{sign}` does not close `{open}`")));
+                        return Err(Error::syntax(pos, format!("`{sign}` does not close `{open}`"))
+                            .with_hint(format!("close it with `{}`", closing(open))));
                     }
-                    None => return Err(Error::syntax(pos, format!("nothing to close with `{sign}`"))),
+                    None => {
+                        return Err(Error::syntax(pos, format!("nothing to close with `{sign}`"))
+                            .with_hint("delete it, or open the bracket before"));
+                    }
                 }
             }
             _ => {}
@@ -359,6 +401,14 @@ impl Lexer {
     }
 }
 
-fn whole_number(pos: Pos) -> Error {
+fn closing(open: char) -> char {
+    match open {
+        '(' => ')',
+        '[' => ']',
+        _ => '}',
+    }
+}
+
+pub(crate) fn whole_number(pos: Pos) -> Error {
     Error::syntax(pos, "whole number does not fit 64 bits").with_hint("write it as a float, such as 1e20")
 }

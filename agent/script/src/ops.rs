@@ -219,6 +219,9 @@ impl Heap {
                 raise_with(Class::TypeError, message, "turn the string into a number first: float(x)")
             }
             ("dict", _) | (_, "dict") => raise_with(Class::TypeError, message, "take a key of the dict: d[\"key\"]"),
+            ("NoneType", _) | (_, "NoneType") => {
+                raise_with(Class::TypeError, message, "the value is None: check what the call returned")
+            }
             _ => raise(Class::TypeError, message),
         }
     }

@@ -8,6 +8,7 @@ mod expr;
 use crate::ast::*;
 use crate::error::{Error, Pos};
 use crate::lexer::{self, KEYWORDS, Tok, Token};
+use crate::substitutes;
 
 /// Expressions in an f-string inside an f-string and so on.
 const MOST_NESTED_FSTRINGS: u32 = 4;
@@ -62,7 +63,17 @@ impl Parser {
             return Ok(());
         }
         let error = Error::syntax(self.pos(), format!("expected `{sign}` {place}, found {}", self.peek().describe()));
-        Err(if sign == ":" && self.at("=") { error.with_hint("write `==` to compare") } else { error })
+        Err(match self.peek() {
+            Tok::Sign("=") if sign == ":" => error.with_hint("write `==` to compare"),
+            Tok::Sign("if") if sign == ":" => error.with_hint("write `elif`"),
+            Tok::Sign("{") if sign == ":" => error.with_hint("write `:` and indent the block by four spaces"),
+            _ if sign == ":" => error.with_hint("end the line with `:`, the block below is indented by four spaces"),
+            _ if sign == "in" => error.with_hint("write `for x in xs:`, to count `for i in range(n):`"),
+            Tok::Name(_) | Tok::Str(_) | Tok::Int(_) | Tok::Float(_) => {
+                error.with_hint("put a comma or an operator between the two")
+            }
+            _ => error.with_hint(format!("write `{sign}` here")),
+        })
     }
 
     fn name(&mut self, what: &str) -> Result<String, Error> {
@@ -189,7 +200,11 @@ impl Parser {
                     let error =
                         Error::syntax(self.pos(), format!("expected the end of the line, found {}", found.describe()));
                     Err(match (found, self.idx.checked_sub(1).and_then(|i| self.tokens.get(i)).map(|t| &t.tok)) {
-                        (_, Some(Tok::Name(name))) if name == "print" => error.with_hint("write print(..)"),
+                        (_, Some(Tok::Name(name))) if substitutes::statement(name).is_some() => {
+                            error.with_hint(substitutes::statement(name).unwrap_or_default())
+                        }
+                        (Tok::Sign(word), _) if KEYWORDS.contains(word) => error.with_hint("put a new line before it"),
+                        (Tok::Sign("="), _) => error.with_hint("assign on a line of its own"),
                         (Tok::Indent, _) => error.with_hint("end the line above with `:` to open a block"),
                         (Tok::Name(_) | Tok::Str(_) | Tok::Int(_) | Tok::Float(_), _) => {
                             error.with_hint("put an operator, a comma or a new line between the two")
@@ -253,11 +268,17 @@ impl Parser {
                 }
                 Ok(StmtNode::Global(names))
             }
-            "import" | "from" => Err(Error::unsupported(
-                pos,
-                format!("`{word}` is not part of the language"),
-                "delete the line: servers and built-ins are there by name",
-            )),
+            "import" | "from" => {
+                let substitute = match self.peek_second() {
+                    Tok::Name(module) => substitutes::module(module),
+                    _ => None,
+                };
+                Err(Error::unsupported(
+                    pos,
+                    format!("`{word}` is not part of the language"),
+                    substitute.unwrap_or("delete the line: servers and built-ins are there by name"),
+                ))
+            }
             "nonlocal" => Err(Error::unsupported(
                 pos,
                 "`nonlocal` is not part of the language",

@@ -6,7 +6,7 @@ use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};
 use llguidance::{Matcher, ParserFactory};
 use mote_script::grammar::{self, Options};
-use mote_script::{Limits, Signature, Step, Vm, compile};
+use mote_script::{Limits, Signature, Step, Vm, canonical, compile};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -233,6 +233,13 @@ fn examples_are_accepted_and_compile() {
 }
 
 #[test]
+fn what_the_grammar_decodes_is_canonical() {
+    for example in EXAMPLES.iter().chain(SHADOWING).filter(|e| e.lines().all(|line| line.len() <= 100)) {
+        assert_eq!(canonical(example, &Limits::default()).as_deref(), Ok(*example));
+    }
+}
+
+#[test]
 fn what_no_tool_allows_is_refused() {
     let decoder = Decoder::new();
     let matcher = decoder.matcher(&grammar::lark(&tools(), true, &Options::default()).unwrap());
@@ -331,6 +338,10 @@ fn samples(seed: u8, n_wanted: usize) -> (usize, usize) {
             n += 1;
             let program =
                 compile(&source, &Limits::default()).map_err(|e| format!("{source}\n{}", e.report(&source))).unwrap();
+            let plain = source.lines().all(|line| line.len() <= 100);
+            if plain && !["'", ", )", " \n"].iter().any(|other| source.contains(other)) {
+                assert_eq!(canonical(&source, &Limits::default()).as_deref(), Ok(source.as_str()));
+            }
             let mut vm = Vm::new(Limits { fuel: 5_000, ..Limits::default() });
             let calls = match vm.start(program, &live) {
                 Step::Call(call) => vec![call],

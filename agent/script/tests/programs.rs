@@ -189,7 +189,8 @@ fn errors_teach() {
             expect![[r#"
                 line 1: expected a value, found `)`
                     print(1 +)
-                             ^"#]],
+                             ^
+                hint: put a value, a name or a call here"#]],
         ),
         (
             "import os",
@@ -197,7 +198,7 @@ fn errors_teach() {
                 line 1: `import` is not part of the language
                     import os
                     ^
-                hint: delete the line: servers and built-ins are there by name"#]],
+                hint: use the tools for files, such as fs.list(path="..") and fs.read(path="..")"#]],
         ),
         (
             "while True:\n    pass",

@@ -50,9 +50,8 @@ enum Command {
     /// Import, list, verify and try models
     #[command(subcommand)]
     Model(model::ModelCommand),
-    /// Check and run programs of the action language, without a model
-    #[command(subcommand)]
-    Script(script::ScriptCommand),
+    /// Write, check, explain and run programs of the action language, without a model
+    Script(Box<script::ScriptArgs>),
     /// Measure load, prefill and decode of a model
     Bench(bench::BenchArgs),
     /// Check what this machine has and lacks, with what mends it
@@ -118,7 +117,7 @@ fn run(command: Command, globals: &Globals) -> Result<u8> {
     match command {
         Command::Run(arguments) => run::run(&arguments, globals),
         Command::Model(command) => model::run(command, globals),
-        Command::Script(command) => script::run(command, globals),
+        Command::Script(arguments) => script::run(*arguments, globals),
         Command::Bench(arguments) => bench::run(&arguments, globals),
         Command::Doctor => doctor::run(globals),
         Command::Eval(command) => eval::run(&command, globals),

@@ -9,7 +9,7 @@ use super::Cli;
 /// Every command that does something, with its arguments: long flags, and the names of what stands without one.
 fn built() -> BTreeMap<String, Vec<String>> {
     fn walk(command: &clap::Command, name: &str, found: &mut BTreeMap<String, Vec<String>>) {
-        for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        for below in command.get_subcommands() {
             walk(below, &format!("{name} {}", below.get_name()), found);
         }
         if command.has_subcommands() && command.is_subcommand_required_set() {

@@ -7,6 +7,7 @@ mod cancel;
 mod disk;
 mod doctor;
 mod gather;
+mod language;
 mod model;
 mod program;
 mod queue;

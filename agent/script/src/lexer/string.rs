@@ -6,6 +6,8 @@ use crate::error::{Error, Pos};
 /// Characters looked ahead for the end of an f-string's field; bounds the work on a hostile line.
 const LONGEST_FIELD: usize = 1_000;
 
+const FIELD: &str = "write f\"{x}\" or f\"{x:.2f}\"";
+
 #[derive(Clone, Copy)]
 struct Form {
     quote: char,
@@ -136,7 +138,7 @@ impl Lexer {
             }
             if self.ends(form)? {
                 if spec {
-                    return Err(Error::syntax(form.pos, "field of the f-string is never closed: `{`"));
+                    return Err(Error::syntax(form.pos, "field of the f-string is never closed: `{`").with_hint(FIELD));
                 }
                 break;
             }
@@ -209,7 +211,7 @@ impl Lexer {
     fn closing_brace(&mut self, form: Form) -> Result<(), Error> {
         match self.next() {
             Some('}') => Ok(()),
-            _ => Err(Error::syntax(form.pos, "field of the f-string is never closed: `{`")),
+            _ => Err(Error::syntax(form.pos, "field of the f-string is never closed: `{`").with_hint(FIELD)),
         }
     }
 
@@ -224,7 +226,7 @@ impl Lexer {
                 '\n' if !form.triple => return Err(form.unclosed()),
                 '"' | '\'' => {
                     if c == form.quote && (form.triple || !self.closes_later(c)) {
-                        return Err(Error::syntax(pos, "field of the f-string is never closed: `{`"));
+                        return Err(Error::syntax(pos, "field of the f-string is never closed: `{`").with_hint(FIELD));
                     }
                     self.next();
                     source.push(c);

@@ -105,6 +105,9 @@ impl Heap {
                     | (false, true, Value::Int(_) | Value::Float(_), _) => {
                         raise_with(Class::TypeError, message, "turn the string into a number first: float(x)")
                     }
+                    _ if self.type_name(a) == "dict" => {
+                        raise_with(Class::TypeError, message, "say by what: sorted(xs, key=lambda x: x.size)")
+                    }
                     (.., Value::None, _) | (.., Value::None) => {
                         raise_with(Class::TypeError, message, "leave out None first: if x is not None")
                     }

@@ -205,6 +205,10 @@ impl Parser {
             _ => return self.postfix(),
         };
         self.idx = self.idx.saturating_add(1);
+        if op == UnOp::Neg && *self.peek() == Tok::Least && *self.peek_second() != Tok::Sign("**") {
+            self.idx = self.idx.saturating_add(1);
+            return self.build(Node::Const(Const::Int(i64::MIN)), pos);
+        }
         self.enter()?;
         let operand = self.binary(UNARY_POWER)?;
         self.leave();
@@ -335,6 +339,7 @@ impl Parser {
         let node = match tok {
             Tok::Name(name) => Node::Name(name),
             Tok::Int(n) => Node::Const(Const::Int(n)),
+            Tok::Least => return Err(lexer::whole_number(pos)),
             Tok::Float(n) => Node::Const(Const::Float(n)),
             Tok::Sign("None") => Node::Const(Const::None),
             Tok::Sign("True") => Node::Const(Const::Bool(true)),
@@ -357,13 +362,21 @@ impl Parser {
             }
             other => {
                 let error = Error::syntax(pos, format!("expected a value, found {}", other.describe()));
+                let before =
+                    |back: usize| self.idx.checked_sub(back).and_then(|idx| self.tokens.get(idx)).map(|t| &t.tok);
                 return Err(match other {
+                    _ if before(1) == before(2) && matches!(before(1), Some(Tok::Sign("+" | "-"))) => {
+                        error.with_hint("write `x += 1` or `x -= 1`")
+                    }
+                    Tok::Sign(">") if before(1) == Some(&Tok::Sign("=")) => error.with_hint("write `lambda x: ..`"),
+                    Tok::Sign("//") => error.with_hint("write `#` before a comment"),
                     Tok::Sign("=") => error.with_hint("write `==` to compare"),
                     Tok::Sign(".") => error.with_hint("write `None` where a value is left out"),
                     Tok::Sign(word) if lexer::KEYWORDS.contains(&word) => {
                         error.with_hint("the word is reserved: choose another name")
                     }
-                    _ => error,
+                    Tok::Newline | Tok::End => error.with_hint("finish the line: a value is missing at its end"),
+                    _ => error.with_hint("put a value, a name or a call here"),
                 });
             }
         };

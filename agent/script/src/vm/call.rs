@@ -485,7 +485,8 @@ impl Vm {
             }
         }
         if let Some((name, _)) = args.named.first() {
-            return raise(Class::TypeError, format!("'{name}' is an invalid keyword argument for print()"));
+            let message = format!("'{name}' is an invalid keyword argument for print()");
+            return raise_with(Class::TypeError, message, "write print(a, b, sep=\" \", end=\"\\n\")");
         }
         for (i, value) in args.plain.iter().enumerate() {
             if i > 0 {

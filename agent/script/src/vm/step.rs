@@ -5,6 +5,7 @@ use crate::ast::ParamKind;
 use crate::code::Op;
 use crate::error::nearest;
 use crate::heap::{Bound, Heap, Object, Outcome, Trap, corrupt, raise, raise_with};
+use crate::substitutes;
 use crate::value::{Builtin, Class, Value};
 
 impl Vm {
@@ -446,19 +447,7 @@ impl Vm {
 
     fn unknown_name<T>(&self, slot: usize) -> Outcome<T> {
         let name = &self.globals.get(slot).ok_or_else(corrupt)?.name;
-        let known = match name.as_str() {
-            "null" | "nil" | "undefined" | "none" | "NULL" => Some("write None"),
-            "true" => Some("write True"),
-            "false" => Some("write False"),
-            "open" => Some("read files with a tool, such as fs.read(path=\"..\")"),
-            "input" => Some("the program cannot ask: use what the task says"),
-            "eval" | "exec" | "compile" => Some("write the statements themselves"),
-            "frozenset" => Some("write set(..) or tuple(..)"),
-            "re" => Some("use the methods of strings, or the tools of `text`"),
-            "asyncio" => Some("side by side: a, b = gather(server.tool(..), server.tool(..))"),
-            "dir" | "vars" | "globals" | "locals" | "help" => Some("show(\"server.tool\") shows what can be called"),
-            _ => None,
-        };
+        let known = substitutes::name(name);
         let message = format!("name '{name}' is not defined");
         if let Some(hint) = known {
             return raise_with(Class::NameError, message, hint);
