@@ -140,7 +140,7 @@ fn explain_says_what_a_program_may_do() {
     expect![[r#"
         exit 0
         -- stdout
-        {"reason":[],"calls":[],"moves":[],"functions":[],"sets":[],"unset":[],"source_bytes":13,"instructions":8,"most_fuel":8,"cut":false,"limits":{"fuel":5000000,"bytes":16777216,"nesting":100,"frames":100,"calls":100,"suspensions":100,"printed_bytes":65536,"source_bytes":65536,"instructions":50000},"ok":true}
+        {"reason":[],"calls":[],"moves":[],"functions":[],"sets":[],"unset":[],"source_bytes":13,"instructions":8,"most_fuel":8,"cut":false,"limits":{"fuel":5000000,"bytes":16777216,"nesting":100,"frames":100,"calls":100,"gathered":16,"suspensions":100,"printed_bytes":65536,"source_bytes":65536,"instructions":50000},"ok":true}
     "#]].assert_eq(&program.run(&["script", "explain", "b.py", "--json"]));
 }
 
@@ -192,9 +192,9 @@ fn a_name_of_the_language_is_explained() {
 
         Built-ins:
            abs  all  any  bin  bool  callable  chr  dict  divmod  enumerate  filter  float
-           format  getattr  hasattr  hex  int  isinstance  iter  len  list  map  max  min  next
-           oct  ord  pow  print  range  repr  reversed  round  set  sorted  str  sum  tuple
-           type  zip  json.dumps  json.loads
+           format  gather  getattr  hasattr  hex  int  isinstance  iter  len  list  map  max
+           min  next  oct  ord  pow  print  range  repr  reversed  round  set  sorted  str
+           sum  tuple  type  zip  json.dumps  json.loads
 
         Moves:
            load  show  find  reconfigure  answer
@@ -227,7 +227,7 @@ fn a_name_of_the_language_is_explained() {
            syntax  unsupported  exception  limit
 
         Limits:
-           fuel  bytes  nesting  frames  calls  suspensions  printed_bytes  source_bytes
+           fuel  bytes  nesting  frames  calls  gathered  suspensions  printed_bytes  source_bytes
            instructions
 
         Differences to Python:
@@ -281,10 +281,11 @@ fn commands_show_tools_limits_and_save_a_program() {
         -- stdout
         a 1
         fuel: 8 of 5000000
-        bytes: 455 of 16777216
+        bytes: 483 of 16777216
         nesting: at most 100
         frames: at most 100
         calls: 0 of 100
+        gathered: at most 16
         suspensions: 0 of 100
         printed_bytes: 4 of 65536
         source_bytes: at most 65536

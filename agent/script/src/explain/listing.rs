@@ -41,9 +41,12 @@ impl Program {
             | Op::DeleteLocal(slot)
             | Op::LoadGrowing(slot)
             | Op::Grow(slot) => name(&code.locals, slot),
-            Op::LoadGlobalGrowing(idx) | Op::GrowGlobal(idx) | Op::LoadGlobal(idx) | Op::StoreGlobal(idx) | Op::DeleteGlobal(idx) | Op::LoadCallee(idx) => {
-                name(&code.globals, idx)
-            }
+            Op::LoadGlobalGrowing(idx)
+            | Op::GrowGlobal(idx)
+            | Op::LoadGlobal(idx)
+            | Op::StoreGlobal(idx)
+            | Op::DeleteGlobal(idx)
+            | Op::LoadCallee(idx) => name(&code.globals, idx),
             Op::GetAttr(idx) | Op::SetAttr(idx) | Op::DeleteAttr(idx) => attribute(idx),
             Op::CallMethod { name: idx, .. }
             | Op::CallMethodSpread { name: idx, .. }

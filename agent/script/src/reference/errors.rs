@@ -126,7 +126,7 @@ pub(super) const KINDS: &[Row] = &[
     (
         "limit",
         "a bound was reached; it says limit and used",
-        "[0] * 10000000",
-        "line 1: memory limit reached: 320000352 of 16777216",
+        "while True:\n    pass",
+        "line 1: fuel limit reached: 5000001 of 5000000",
     ),
 ];
