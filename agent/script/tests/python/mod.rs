@@ -49,13 +49,9 @@ pub(crate) fn run(source: &str) -> (String, Option<String>) {
 /// CPython's answers to programs, in their order. Without a `python3` the test fails: it is one of the things tests need.
 pub(crate) fn answers(programs: &[String]) -> Vec<Case> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance.py");
-    let mut child = Command::new("python3")
-        .args([script, "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|e| format!("this test needs python3 (3.11 or later) on the path: {e}"))
-        .unwrap();
+    let spawned = Command::new("python3").args([script, "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    assert!(spawned.is_ok(), "this test needs python3 (3.11 or later) on the path: {spawned:?}");
+    let mut child = spawned.unwrap();
     let input: String = programs.iter().map(|program| format!("{}\n", json!(program))).collect();
     let mut stdin = child.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
