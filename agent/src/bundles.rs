@@ -29,6 +29,9 @@ const UNFINISHED: &str = ".import-";
 /// What is read, written and checked for a cancel in one go: a huge page, for which the page cache then keeps one folio.
 const COPY_CHUNK_BYTES: usize = 2 << 20;
 
+const WHOLE_BUNDLE_HINT: &str =
+    "give the folder of a whole bundle, as model-export writes it: manifest.json and the files that it names";
+
 /// A part of an import, for the one who shows progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -65,7 +68,10 @@ pub fn import(
     as_default: bool,
     progress: &mut dyn FnMut(Part, u64, u64) -> ControlFlow<()>,
 ) -> Result<Imported> {
-    let bundle = Bundle::open(source)?;
+    let bundle = Bundle::open(source).map_err(|error| match error.kind() {
+        mote_model::ErrorKind::Missing => Error::from(error).with_hint(WHOLE_BUNDLE_HINT),
+        _ => error.into(),
+    })?;
     let name = bundle.manifest().name.clone();
     if !is_name(&name) {
         return Err(Error::new(

@@ -10,6 +10,7 @@ use mote_model::{Bundle, KvKind, MemoryNeed};
 use serde::Serialize;
 
 use crate::bundles;
+use crate::cancel::Cancel;
 use crate::home::Home;
 use crate::machine;
 use crate::store::Store;
@@ -67,10 +68,10 @@ impl Check {
 }
 
 /// Looks at everything, in the order in which things are needed.
-pub fn examine(home: &Home) -> Vec<Check> {
+pub fn examine(home: &Home, cancel: &Cancel) -> Vec<Check> {
     let mut checks = vec![state_folder(home), disk(home), store(home), clock(SystemTime::now()), threads(), kernels()];
     checks.extend(model(home));
-    checks.push(servers(home));
+    checks.push(servers(home, cancel));
     checks
 }
 
@@ -197,13 +198,13 @@ fn memory(need: &MemoryNeed, available: Option<u64>) -> Check {
 }
 
 /// `mcp.json`, and whether the commands in it are there.
-fn servers(home: &Home) -> Check {
+fn servers(home: &Home, cancel: &Cancel) -> Check {
     const NAME: &str = "mcp servers";
     let file = home.mcp_json();
     if !file.exists() {
         return Check::ok(NAME, format!("none: no {}", file.display()));
     }
-    let configuration = match mcp::read(&file) {
+    let configuration = match mcp::read(&file, cancel) {
         Ok(configuration) => configuration,
         Err(error) => {
             return Check::error(NAME, error.message(), error.hint().unwrap_or("correct the file").to_owned());

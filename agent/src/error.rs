@@ -18,6 +18,8 @@ pub enum ErrorKind {
     Configuration,
     /// The person cancelled.
     Cancelled,
+    /// Whoever read our output has gone away: `mote queue export | head -1` ends so, and has what it wants.
+    Closed,
 }
 
 /// An error with the next step in it.
@@ -64,6 +66,7 @@ impl Error {
             ErrorKind::TryAgain => 75,
             ErrorKind::Configuration => 78,
             ErrorKind::Cancelled => 130,
+            ErrorKind::Closed => 0,
         }
     }
 }

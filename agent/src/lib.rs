@@ -16,6 +16,7 @@ pub mod machine;
 pub mod os;
 pub mod session;
 pub mod store;
+pub mod text_file;
 pub mod tools;
 
 pub use error::{Error, ErrorKind, Result};

@@ -45,7 +45,8 @@ impl Ground {
             let args = server["args"].as_array().unwrap().clone();
             server["args"] = [json!(FAKE_SERVER)].into_iter().chain(args).collect();
             server["command"] = json!("python3");
-            server["env"] = json!({key: value, "FAKE_CHANGED": self.path("changed")});
+            server["env"] =
+                json!({key: value, "FAKE_CHANGED": self.path("changed"), "FAKE_BROKEN": self.path("broken")});
         }
         std::fs::write(self.path("mcp.json"), json!({"mcpServers": servers}).to_string()).unwrap();
     }
@@ -56,6 +57,16 @@ impl Ground {
 
     fn open(&self) -> ToolRuntime {
         self.open_with(ToolOptions { discovery: PATIENCE, ..ToolOptions::default() }, Cancel::default())
+    }
+
+    fn open_with_packs(&self) -> ToolRuntime {
+        let options = ToolOptions {
+            mcp: Some(self.path("mcp.json")),
+            guardian: Some(MOTE.into()),
+            discovery: PATIENCE,
+            ..ToolOptions::default()
+        };
+        ToolRuntime::open(&Home::at(&self.path("home")), options, Cancel::default()).unwrap()
     }
 
     fn open_with(&self, options: ToolOptions, cancel: Cancel) -> ToolRuntime {
@@ -238,7 +249,7 @@ fn a_call_that_hangs_is_ended() {
         "hang",
         expect![[r#"
             timeout: fake.hang does not answer and was stopped, in seconds: limit 3
-            hint: ask for less, or give the server a longer tool_timeout_secs in mcp.json"#]],
+            hint: ask for less, or give the server a longer tool_timeout_secs in its file"#]],
     );
 }
 
@@ -325,16 +336,46 @@ fn a_stranger_is_not_believed_and_nobody_means_no() {
 #[test]
 fn a_server_with_the_name_of_a_pack_replaces_it() {
     let ground = Ground::new(json!({"time": {"args": ["ok"]}}));
-    let options = ToolOptions {
-        mcp: Some(ground.path("mcp.json")),
-        guardian: Some(MOTE.into()),
-        discovery: PATIENCE,
-        ..ToolOptions::default()
-    };
-    let mut runtime = ToolRuntime::open(&Home::at(&ground.path("home")), options, Cancel::default()).unwrap();
-    expect!["the pack time is replaced by the server of this name in mcp.json"]
-        .assert_eq(&runtime.notices().join("\n"));
+    let mut runtime = ground.open_with_packs();
+    expect!["the pack time is replaced by the configured server of this name"].assert_eq(&runtime.notices().join("\n"));
     assert!(runtime.catalogue().tool("time", "echo").is_some() && runtime.catalogue().tool("time", "now").is_none());
+}
+
+#[test]
+fn a_server_that_cannot_start_takes_no_pack_away() {
+    let ground = Ground::new(json!({"time": {"args": ["dead"]}}));
+    let mut runtime = ground.open_with_packs();
+    expect!["server time cannot be used, the pack of this name stays in its place: it ended before it was ready; exit code 1; it says: no license found"]
+        .assert_eq(&runtime.notices().join("\n"));
+    assert!(runtime.call("time", "now", &Map::new()).result.is_ok());
+
+    ground.configure(json!({"time": {"args": ["ok", "twice"], "trusted": true}}));
+    ground.open_with_packs();
+    std::fs::write(ground.path("broken"), "").unwrap();
+    let mut runtime = ground.open_with_packs();
+    expect![[r#"
+        server: the server time cannot be used: it ended before it was ready; exit code 1; it says: no license found
+        hint: the pack time is back in its place: now, today, convert, difference, until, add, parse, format"#]]
+    .assert_eq(&failure(&runtime.call("time", "echo", &arguments(json!({"text": "a"})))));
+    assert!(runtime.call("time", "now", &Map::new()).result.is_ok());
+    assert_eq!(runtime.index().search("what time is it now in Tokyo", 1)[0].tool.to_string(), "time.now");
+}
+
+#[test]
+fn a_server_that_was_late_is_waited_for_only_shortly() {
+    let ground = Ground::new(json!({"slow": {"args": ["mute"]}}));
+    let mut waits = [Duration::ZERO; 2];
+    for wait in &mut waits {
+        let started = Instant::now();
+        let options = ToolOptions { discovery: Duration::from_secs(5), ..ToolOptions::default() };
+        let mut runtime = ground.open_with(options, Cancel::default());
+        *wait = started.elapsed();
+        expect!["server slow has not said yet what tools it has; it is asked on in the background"]
+            .assert_eq(&runtime.notices().join("\n"));
+    }
+    assert!(waits[0] >= Duration::from_secs(5) && waits[1] < Duration::from_secs(4), "{waits:?}");
+    ground.configure(json!({"slow": {"args": ["ok"]}}));
+    assert_eq!(ground.open().catalogue().n_tools(), 13);
 }
 
 #[test]

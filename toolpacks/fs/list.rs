@@ -94,7 +94,7 @@ pub(super) fn largest(arguments: &Arguments, call: &Call<'_>) -> Result<Value, E
 
 pub(super) fn usage(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Error> {
     let path = arguments.path("path")?;
-    let (mut size_bytes, mut n_files, mut n_folders) = (0_u64, 0_usize, 0_usize);
+    let (mut size_bytes, mut n_files, mut n_folders) = (0_u64, 0_usize, 1_usize);
     let walked = walk(
         call,
         path,
@@ -113,7 +113,7 @@ pub(super) fn usage(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Err
     let size = human_size(size_bytes);
     let at_least = if walked.truncated { "at least " } else { "" };
     let text =
-        format!("{path} takes {at_least}{size}: {} in {}", counted(n_files, "file"), counted(n_folders + 1, "folder"));
+        format!("{path} takes {at_least}{size}: {} in {}", counted(n_files, "file"), counted(n_folders, "folder"));
     Ok(with_unreadable(
         json!({
             "path": path, "size_bytes": size_bytes, "size": size, "n_files": n_files, "n_folders": n_folders,

@@ -18,6 +18,8 @@ pub(crate) fn call(tool: &str, arguments: &Arguments, call: &Call<'_>) -> Result
     match tool {
         "list" => list::list(arguments, call),
         "read" => read::read(arguments, call),
+        "head" => read::head(arguments, call),
+        "tail" => read::tail(arguments, call),
         "stat" => read::stat(arguments, call),
         "search" => search::search(arguments, call),
         "largest" => list::largest(arguments, call),

@@ -12,8 +12,25 @@ use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 
 pub(super) fn read(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Error> {
-    let path = arguments.path("path")?;
-    let (start, n_wanted) = (arguments.count("start")?, arguments.count("lines")?);
+    range(arguments.path("path")?, arguments.count("start")?, arguments.count("lines")?, call)
+}
+
+pub(super) fn head(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Error> {
+    range(arguments.path("path")?, 1, arguments.count("lines")?, call)
+}
+
+/// The file is read twice: once to count its lines.
+pub(super) fn tail(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Error> {
+    let (path, n_wanted) = (arguments.path("path")?, arguments.count("lines")?);
+    let mut lines = Lines::open(&resolve(call, path), path)?;
+    let mut n_lines = 0_usize;
+    while lines.next(call)?.is_some() {
+        n_lines += 1;
+    }
+    range(path, n_lines.saturating_sub(n_wanted) + 1, n_wanted, call)
+}
+
+fn range(path: &str, start: usize, n_wanted: usize, call: &Call<'_>) -> Result<Value, Error> {
     let mut lines = Lines::open(&resolve(call, path), path)?;
     let (mut text, mut n_lines, mut line_no, mut truncated) = (String::new(), 0, 0, false);
     let mut bytes_left = call.max_body_bytes();
@@ -32,6 +49,7 @@ pub(super) fn read(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Erro
         }
         text.push_str(part);
         n_lines += 1;
+        truncated |= lines.cut();
         bytes_left = bytes_left.saturating_sub(json_bytes(&part));
         if cut {
             truncated = true;

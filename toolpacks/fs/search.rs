@@ -16,7 +16,8 @@ pub(super) fn search(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Er
     let (pattern, path) = (arguments.str("pattern")?, arguments.path("path")?);
     let (regex, names) =
         (matcher::compile(pattern, arguments.flag("regex")?, true)?, NamePattern::new(arguments.str("files")?)?);
-    let mut found = Found { rows: Rows::new(call, usize::MAX), n_files: 0, n_skipped: 0, bytes_read: 0, full: false };
+    let mut found =
+        Found { rows: Rows::new(call, usize::MAX), n_files: 0, n_skipped: 0, bytes_read: 0, full: false, cut: false };
     let place = resolve(call, path);
     let mut truncated = false;
     if std::fs::metadata(&place).map_err(|e| Error::io("read", path, &e))?.is_dir() {
@@ -39,7 +40,7 @@ pub(super) fn search(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Er
     } else {
         found.lines(call, &regex, Lines::open(&place, path)?, path)?;
     }
-    found.rows.cut_if(truncated || found.full);
+    found.rows.cut_if(truncated || found.full || found.cut);
     let (count, truncated) = (found.rows.len(), found.rows.truncated());
     let (matches, text) = found.rows.finish(|| {
         format!("no line with {} in {path}, searched {}", shorten(pattern, 100), counted(found.n_files, "file"))
@@ -64,6 +65,8 @@ struct Found {
     n_skipped: usize,
     bytes_read: u64,
     full: bool,
+    /// The end of a line that is too long was not searched.
+    cut: bool,
 }
 
 impl Found {
@@ -93,6 +96,7 @@ impl Found {
         let mut line_no = 0_u64;
         while let Some(line) = lines.next(call)? {
             line_no += 1;
+            self.cut |= lines.cut();
             if regex.is_match(&line) {
                 let text = shorten(line.trim(), MAX_MATCH_CHARS);
                 let row = format!("{shown} line {line_no}: {text}");

@@ -62,6 +62,7 @@ pub(crate) struct Lines<R> {
     line: Vec<u8>,
     bytes_read: u64,
     n_line_ends: usize,
+    cut: bool,
     shown: String,
 }
 
@@ -88,6 +89,7 @@ impl<R: Read> Lines<R> {
             line: Vec::new(),
             bytes_read: 0,
             n_line_ends: 0,
+            cut: false,
             shown: shown.into(),
         }
     }
@@ -104,6 +106,7 @@ impl<R: Read> Lines<R> {
             line: self.line,
             bytes_read: 0,
             n_line_ends: 0,
+            cut: false,
             shown: self.shown,
         }
     }
@@ -111,6 +114,11 @@ impl<R: Read> Lines<R> {
     /// Line ends read so far: one less than lines when the last has none.
     pub(crate) fn n_line_ends(&self) -> usize {
         self.n_line_ends
+    }
+
+    /// Whether the end of the last line was skipped, because the line is longer than [`MAX_LINE_BYTES`].
+    pub(crate) fn cut(&self) -> bool {
+        self.cut
     }
 
     /// Bytes read so far.
@@ -121,6 +129,7 @@ impl<R: Read> Lines<R> {
     /// The next line without its end, bytes that are no UTF-8 replaced; `None` after the last.
     pub(crate) fn next(&mut self, call: &Call<'_>) -> Result<Option<String>, Error> {
         self.line.clear();
+        self.cut = false;
         let (mut any, mut ended) = (false, false);
         while !ended {
             call.check()?;
@@ -136,6 +145,7 @@ impl<R: Read> Lines<R> {
             ended = used > part.len();
             self.n_line_ends += usize::from(ended);
             let room = MAX_LINE_BYTES - self.line.len().min(MAX_LINE_BYTES);
+            self.cut |= part.len() > room;
             self.line.extend_from_slice(&part[..part.len().min(room)]);
             self.reader.consume(used);
             self.bytes_read += used as u64;

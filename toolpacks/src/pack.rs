@@ -83,7 +83,7 @@ struct ParamManifest {
     optional: bool,
     #[serde(rename = "enum")]
     choices: Option<Vec<Value>>,
-    /// `path`, `words` or `number`: the value is one that the task says.
+    /// `path`, `words`, `number`, `numbers`, `unit` or `expression`: the value is one that the task says.
     from_task: Option<FromTask>,
     minimum: Option<i64>,
     maximum: Option<i64>,
@@ -96,6 +96,9 @@ enum FromTask {
     Path,
     Words,
     Number,
+    Numbers,
+    Unit,
+    Expression,
 }
 
 impl FromTask {
@@ -104,6 +107,9 @@ impl FromTask {
             FromTask::Path => "path",
             FromTask::Words => "words",
             FromTask::Number => "number",
+            FromTask::Numbers => "numbers",
+            FromTask::Unit => "unit",
+            FromTask::Expression => "expression",
         }
     }
 }

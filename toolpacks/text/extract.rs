@@ -20,7 +20,9 @@ pub(super) fn extract(arguments: &Arguments, call: &Call<'_>) -> Result<Value, E
     let regex = matcher::compile(pattern, true, false)?;
     let mut lines = super::source(arguments, call)?;
     let mut rows = Rows::new(call, usize::MAX);
+    let mut cut = false;
     'lines: while let Some(line) = lines.next(call)? {
+        cut |= lines.cut();
         for found in regex.captures_iter(&line) {
             call.check()?;
             let Some(text) = found.get(1).or_else(|| found.get(0)).map(|m| m.as_str()) else { continue };
@@ -34,6 +36,7 @@ pub(super) fn extract(arguments: &Arguments, call: &Call<'_>) -> Result<Value, E
             }
         }
     }
+    rows.cut_if(cut);
     let (count, truncated) = (rows.len(), rows.truncated());
     let (found, text) = rows.finish(|| format!("there is no {kind} in {}", super::shown_source(arguments)));
     Ok(json!({"kind": kind, "count": count, "found": found, "truncated": truncated, "text": text}))

@@ -48,9 +48,10 @@ fn grep(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Error> {
     let (mut lines, shown) = (source(arguments, call)?, shown_source(arguments));
     let place = arguments.opt_str("path").map_or(String::new(), |path| format!("{path} "));
     let mut rows = Rows::new(call, usize::MAX);
-    let (mut line_no, mut count, mut first) = (0_u64, 0_u64, None);
+    let (mut line_no, mut count, mut first, mut cut) = (0_u64, 0_u64, None, false);
     while let Some(line) = lines.next(call)? {
         line_no += 1;
+        cut |= lines.cut();
         if regex.is_match(&line) {
             count += 1;
             first = first.or(Some(line_no));
@@ -59,6 +60,7 @@ fn grep(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Error> {
             rows.push(json!({"line": line_no, "text": text}), &row);
         }
     }
+    rows.cut_if(cut);
     let truncated = rows.truncated();
     let (matches, text) = rows.finish(|| format!("{shown} has no line with {}", shorten(pattern, 100)));
     Ok(json!({
@@ -69,18 +71,20 @@ fn grep(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Error> {
 
 fn count(arguments: &Arguments, call: &Call<'_>) -> Result<Value, Error> {
     let mut lines = source(arguments, call)?;
-    let (mut n_lines, mut n_words, mut n_characters) = (0_usize, 0_usize, 0_usize);
+    let (mut n_lines, mut n_words, mut n_characters, mut truncated) = (0_usize, 0_usize, 0_usize, false);
     while let Some(line) = lines.next(call)? {
         n_lines += 1;
+        truncated |= lines.cut();
         n_words += line.split_whitespace().count();
         n_characters += line.chars().count();
     }
     n_characters += lines.n_line_ends();
     let path = shown_source(arguments);
+    let at_least = if truncated { "at least " } else { "" };
     Ok(json!({
-        "path": path, "lines": n_lines, "words": n_words, "characters": n_characters,
+        "path": path, "lines": n_lines, "words": n_words, "characters": n_characters, "truncated": truncated,
         "text": format!(
-            "{path} has {}, {} and {}",
+            "{path} has {}, {at_least}{} and {at_least}{}",
             counted(n_lines, "line"),
             counted(n_words, "word"),
             counted(n_characters, "character")

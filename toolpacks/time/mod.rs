@@ -22,8 +22,10 @@ const MAX_FORMATTED_BYTES: usize = 4096;
 pub(crate) fn call(tool: &str, arguments: &Arguments, _call: &Call<'_>) -> Result<Value, Error> {
     match tool {
         "now" => now(arguments),
+        "today" => today(),
         "convert" => convert(arguments),
         "difference" => difference(arguments),
+        "until" => until(arguments),
         "add" => add(arguments),
         "parse" => parse(arguments),
         "format" => format(arguments),
@@ -40,6 +42,14 @@ fn now(arguments: &Arguments) -> Result<Value, Error> {
         "weekday": weekday(now.weekday()), "utc_offset": now.strftime("%:z").to_string(), "iso": iso(&now),
         "unix": now.timestamp().as_second(),
         "text": format!("It is {} on {}{place}", clock(&now), long_date(&now)),
+    }))
+}
+
+fn today() -> Result<Value, Error> {
+    let now = ZonedDateTime::now().with_time_zone(Zone::find("local")?.zone);
+    Ok(json!({
+        "date": date(&now), "weekday": weekday(now.weekday()), "week": now.date().iso_week_date().week(),
+        "text": format!("Today is {}", long_date(&now)),
     }))
 }
 
@@ -76,6 +86,22 @@ fn difference(arguments: &Arguments) -> Result<Value, Error> {
         "days": whole_days, "hours": rounded(seconds as f64 / 3600.0), "minutes": rounded(seconds as f64 / 60.0),
         "seconds": seconds, "duration": duration,
         "text": format!("from {} to {} it is {duration}", start.shown(), end.shown()),
+    }))
+}
+
+fn until(arguments: &Arguments) -> Result<Value, Error> {
+    let local = Zone::find("local")?.zone;
+    let end = Moment::parse(arguments.str("date")?, &local)?;
+    let now = Moment::parse(if end.is_date { "today" } else { "now" }, &local)?.zoned;
+    let span = now.until((Unit::Day, &end.zoned)).map_err(out_of_range)?;
+    let seconds = end.zoned.timestamp().as_second() - now.timestamp().as_second();
+    let (shown, is_past) = (end.shown(), seconds < 0);
+    let (from, to) = if is_past { (&end.zoned, &now) } else { (&now, &end.zoned) };
+    let duration = spelled(from, to, end.is_date)?;
+    let text = if is_past { format!("{shown} was {duration} ago") } else { format!("it is {duration} until {shown}") };
+    Ok(json!({
+        "date": date(&end.zoned), "days": span.get_days(), "hours": rounded(seconds as f64 / 3600.0),
+        "duration": duration, "text": text,
     }))
 }
 

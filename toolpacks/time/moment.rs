@@ -25,6 +25,10 @@ const DATE_FORMS: [&str; 12] = [
 ];
 const TIME_FORMS: [&str; 6] = ["%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M%p", "%I %p", "%I%p"];
 
+/// Days that people call by a name, the next of which is meant: month and day.
+const NAMED_DAYS: [(&str, i8, i8); 4] =
+    [("christmas", 12, 25), ("christmas eve", 12, 24), ("new year", 1, 1), ("halloween", 10, 31)];
+
 /// A moment and how exactly it was given.
 pub(super) struct Moment {
     pub(super) zoned: ZonedDateTime,
@@ -48,6 +52,7 @@ impl Moment {
             "today" => day(0),
             "tomorrow" => day(1),
             "yesterday" => day(-1),
+            name if NAMED_DAYS.iter().any(|(named, ..)| *named == name) => Self::named(name, now.date(), zone),
             _ => Self::exact(text, zone).or_else(|| Self::written(text, &now, zone)),
         };
         found.ok_or_else(|| {
@@ -113,6 +118,13 @@ impl Moment {
             }
         }
         None
+    }
+
+    fn named(name: &str, today: Date, zone: &TimeZone) -> Option<Self> {
+        let (_, month, day) = NAMED_DAYS.into_iter().find(|(named, ..)| *named == name)?;
+        let in_year = |year| Date::new(year, month, day).ok();
+        let date = in_year(today.year()).filter(|date| *date >= today).or_else(|| in_year(today.year() + 1));
+        Self::of_date(date, zone)
     }
 
     fn of_date(date: Option<Date>, zone: &TimeZone) -> Option<Self> {

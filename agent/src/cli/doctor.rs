@@ -16,7 +16,7 @@ struct Report {
 }
 
 pub(crate) fn run(globals: &Globals) -> Result<u8> {
-    let checks = doctor::examine(&globals.home);
+    let checks = doctor::examine(&globals.home, &globals.cancel);
     let status = checks.iter().map(|check| check.status).max().unwrap_or(Level::Ok);
     let code = if status == Level::Error { BROKEN } else { 0 };
     if globals.out.json() {

@@ -1,8 +1,6 @@
 //! `mote model generate`: continues a prompt, without an agent, and prints the text as it comes.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use mote_model::{Completion, GenerateOptions, Grammar, Sampling, Stop};
@@ -11,10 +9,11 @@ use crate::cli::load::{LoadArgs, SpeculateArg};
 use crate::cli::model::{cancelled, go_on};
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::{Globals, interrupt};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
+use crate::text_file::TextFile;
 
-/// No prompt of a model that we run is longer than its window of at most a million tokens.
-const MAX_TEXT_BYTES: u64 = 16 << 20;
+/// A grammar is written by people, or made from a few schemas.
+const GRAMMAR: TextFile = TextFile { what: "the grammar", max_bytes: 16 << 20, kind: ErrorKind::Usage, hint: None };
 
 #[derive(Args, Debug)]
 pub(crate) struct GenerateArgs {
@@ -63,7 +62,7 @@ pub(crate) fn run(arguments: &GenerateArgs, globals: &Globals) -> Result<u8> {
         None => arguments.raw_ids.clone(),
     };
     let grammar = match &arguments.grammar {
-        Some(file) => Some(Grammar::compile(model.tokenizer(), &read_text(file)?)?),
+        Some(file) => Some(Grammar::compile(model.tokenizer(), &GRAMMAR.read(file, &globals.cancel)?)?),
         None => None,
     };
     let mut conversation = arguments.load.conversation(&model)?;
@@ -133,16 +132,4 @@ fn finish(completion: &Completion, arguments: &GenerateArgs, streams_text: bool,
         globals.out.line(&ids.join(","))?;
     }
     Ok(0)
-}
-
-fn read_text(file: &Path) -> Result<String> {
-    let unreadable = |why: String| Error::new(ErrorKind::Usage, format!("cannot read ({why}): {}", file.display()));
-    let mut text = String::new();
-    File::open(file)
-        .and_then(|source| source.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text))
-        .map_err(|error| unreadable(error.to_string()))?;
-    if text.len() as u64 > MAX_TEXT_BYTES {
-        return Err(unreadable(format!("longer than its limit of {MAX_TEXT_BYTES} bytes")));
-    }
-    Ok(text)
 }

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
+use mote_kernels::MAX_THREADS;
 use mote_model::{Adapter, Conversation, KvKind, LoadOptions, Manifest, MemoryNeed, Model, Speculate};
 use serde_json::json;
 
@@ -19,7 +21,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "BUNDLE")]
     pub(crate) model: Option<String>,
     /// Threads that compute; 0 takes the physical cores
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(..=MAX_THREADS as u64))]
     threads: usize,
     /// The context window, in tokens; the default is 4096, or the model's if that is less; 0 takes all that the model has
     #[arg(long, value_name = "TOKENS")]

@@ -9,13 +9,13 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use mote_trajectory::{Status, Trajectory};
+use mote_trajectory::Trajectory;
 use serde::Serialize;
 
 use crate::cli::Globals;
+use crate::cli::out::plain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Counts, Entry, Limits, Queue, State, Store, Verification};
-use show::plain;
 
 /// The exit code when something in the queue cannot be read.
 const DAMAGED: u8 = 1;
@@ -69,14 +69,15 @@ fn open(globals: &Globals) -> Result<Option<Queue>> {
     Ok(Some(store.queue()))
 }
 
-fn open_filled(globals: &Globals) -> Result<(Queue, Vec<Entry>)> {
-    if let Some(queue) = open(globals)? {
-        let entries = queue.list()?;
-        if !entries.is_empty() {
-            return Ok((queue, entries));
-        }
-    }
-    Err(Error::new(ErrorKind::Failed, "queue is empty").with_hint("run a task: mote run \"..\""))
+/// The queue and what it holds, if it holds anything.
+fn open_filled(globals: &Globals) -> Result<Option<(Queue, Vec<Entry>)>> {
+    let Some(queue) = open(globals)? else { return Ok(None) };
+    let entries = queue.list()?;
+    Ok((!entries.is_empty()).then_some((queue, entries)))
+}
+
+fn empty() -> Error {
+    Error::new(ErrorKind::Failed, "queue is empty").with_hint("run a task: mote run \"..\"")
 }
 
 /// A line of the list; what could not be read is null.
@@ -85,7 +86,7 @@ struct Row {
     #[serde(flatten)]
     entry: Entry,
     created_at: Option<String>,
-    status: Option<Status>,
+    status: Option<&'static str>,
     success: Option<bool>,
     turns: Option<usize>,
     calls: Option<usize>,
@@ -97,7 +98,9 @@ impl Row {
         Row {
             entry,
             created_at: trajectory.map(|trajectory| trajectory.header.created_at.to_string()),
-            status: trajectory.filter(|_| entry.state == State::Sealed).map(|trajectory| trajectory.outcome.status),
+            status: trajectory
+                .filter(|_| entry.state == State::Sealed)
+                .map(|trajectory| show::status(&trajectory.outcome)),
             success: trajectory.and_then(|trajectory| trajectory.outcome.success.value().copied()),
             turns: trajectory.map(|trajectory| trajectory.turns.len()),
             calls: trajectory.map(|trajectory| trajectory.turns.iter().map(|turn| turn.calls.len()).sum()),
@@ -109,12 +112,12 @@ impl Row {
         let status = match (self.entry.state, self.status) {
             (State::Open, _) => "running",
             (State::Crashed, _) => "crashed",
-            (State::Sealed, Some(status)) => show::status(status),
+            (State::Sealed, Some(status)) => status,
             (State::Sealed, None) => "damaged",
         };
         let count = |n: Option<usize>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
         let when = self.created_at.as_deref().and_then(|at| at.get(..16)).unwrap_or("-").replace('T', " ");
-        let task = plain(self.task.as_deref().unwrap_or("-")).replace('\n', " ");
+        let task = plain(self.task.as_deref().unwrap_or("-")).replace(['\n', '\t'], " ");
         let mut short: String = task.chars().take(TASK_CHARS).collect();
         if short.len() < task.len() {
             short.push_str("..");
@@ -127,7 +130,10 @@ impl Row {
 const TITLES: &str = "ID                          WHEN (UTC)        STATUS      TURNS  CALLS  TASK";
 
 fn list(globals: &Globals, limit: usize) -> Result<u8> {
-    let (queue, entries) = open_filled(globals)?;
+    let Some((queue, entries)) = open_filled(globals)? else {
+        globals.out.message(&format!("mote: {}", empty()));
+        return Ok(0);
+    };
     if !globals.out.json() {
         globals.out.line(TITLES)?;
     }
@@ -150,7 +156,7 @@ fn list(globals: &Globals, limit: usize) -> Result<u8> {
 }
 
 fn show(globals: &Globals, id: &str) -> Result<u8> {
-    let (queue, _) = open_filled(globals)?;
+    let (queue, _) = open_filled(globals)?.ok_or_else(empty)?;
     let trajectory = queue.load(queue.find(id)?)?;
     if globals.out.json() {
         globals.out.object(&trajectory)?;
@@ -161,9 +167,10 @@ fn show(globals: &Globals, id: &str) -> Result<u8> {
 }
 
 fn export(globals: &Globals, out: Option<&Path>) -> Result<u8> {
-    let (queue, _) = open_filled(globals)?;
+    let queue = open(globals)?;
+    let recorded = queue.as_ref().map(Queue::export).transpose()?;
     let mut code = 0;
-    let mut whole = queue.export()?.filter_map(|trajectory| {
+    let mut whole = recorded.into_iter().flatten().filter_map(|trajectory| {
         trajectory
             .map_err(|error| {
                 globals.out.message(&format!("mote: {error}"));

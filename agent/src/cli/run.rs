@@ -2,11 +2,10 @@
 
 mod show;
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
 use mote_model::{Manifest, Model, Sampling};
 use mote_trajectory::{Finite, Policy, Reason, Recorded, Recording, Sha256, TaskSource};
@@ -14,6 +13,7 @@ use serde_json::json;
 
 use super::Globals;
 use super::load::{LoadArgs, SpeculateArg};
+use super::tools::ToolFlags;
 use crate::context::{Prompt, ShortlistCaps, Style};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{
@@ -21,11 +21,17 @@ use crate::session::{
     SessionOptions, Status, this_device,
 };
 use crate::store::Store;
+use crate::text_file::TextFile;
 use crate::tools::{ToolOptions, ToolRuntime};
 use show::Show;
 
-/// The most bytes of a script file.
-const MAX_SCRIPT_BYTES: u64 = 1 << 20;
+/// A file of programs in place of the model.
+const SCRIPT: TextFile = TextFile {
+    what: "the script",
+    max_bytes: 1 << 20,
+    kind: ErrorKind::Usage,
+    hint: Some("give a text file with programs separated by lines ---"),
+};
 
 /// Give a task in words; the model writes programs that call tools until it is answered.
 #[derive(ClapArgs, Debug)]
@@ -40,18 +46,8 @@ pub(super) struct Args {
     task: String,
     #[command(flatten)]
     load: LoadArgs,
-    /// MCP servers to offer; the default is mcp.json among the configuration, if there is one
-    #[arg(long, value_name = "FILE")]
-    mcp: Option<PathBuf>,
-    /// Offer only these built-in packs; may be repeated
-    #[arg(long = "pack", value_name = "PACK")]
-    packs: Vec<String>,
-    /// Tools that may be called without asking though they write, such as 'fs.write' or 'git.*'; may be repeated
-    #[arg(long, value_name = "PATTERN")]
-    allow: Vec<String>,
-    /// Folders in which files may be written; may be repeated
-    #[arg(long, value_name = "FOLDER")]
-    writable: Vec<PathBuf>,
+    #[command(flatten)]
+    tools: ToolFlags,
     /// Programs from a file in place of the model, one a turn, separated by lines `---`
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -77,16 +73,16 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value = "auto")]
     speculate: SpeculateArg,
     /// Programs that may be written
-    #[arg(long, value_name = "N", default_value_t = Budgets::default().turns)]
+    #[arg(long, value_name = "N", default_value_t = Budgets::default().turns, value_parser = at_least_one())]
     max_turns: usize,
     /// Tools that may be called
     #[arg(long, value_name = "N", default_value_t = Budgets::default().calls)]
     max_calls: usize,
     /// Tokens that may be generated in all
-    #[arg(long, value_name = "N", default_value_t = Budgets::default().tokens)]
+    #[arg(long, value_name = "N", default_value_t = Budgets::default().tokens, value_parser = at_least_one())]
     max_tokens: usize,
     /// Wall time of the whole run
-    #[arg(long, value_name = "SECONDS", default_value_t = Budgets::default().wall.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = Budgets::default().wall.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     max_seconds: u64,
     /// How much is recorded of each token: `full` computes the log-probabilities of the whole vocabulary
     #[arg(long, value_enum, default_value_t = RecordingArg::Light)]
@@ -94,6 +90,11 @@ pub(super) struct Args {
     /// Keep no trajectory
     #[arg(long)]
     no_record: bool,
+}
+
+/// A run with nothing of a budget could not even begin.
+fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -111,21 +112,14 @@ enum RecordingArg {
 pub(super) fn run(args: &Args, globals: &Globals) -> Result<u8> {
     let show = Show::new(globals.out);
     let (mut author, style, policy) = author(args, globals, &show)?;
-    let working_dir = std::env::current_dir()
-        .map_err(|error| Error::new(ErrorKind::Configuration, format!("the working folder is gone: {error}")))?;
     let store = if args.no_record || args.prompt_only { None } else { Some(Store::open(&globals.home.store())?) };
     for notice in store.iter().flat_map(Store::notices) {
         show.notice(notice);
     }
     let tool_options = ToolOptions {
-        packs: (!args.packs.is_empty()).then(|| args.packs.clone()),
-        mcp: args.mcp.clone(),
-        working_dir,
-        writable: args.writable.clone(),
-        allow: args.allow.clone(),
         asker: if globals.out.json() { None } else { super::tools::asker() },
         notes: store.as_ref().map(|store| Box::new(store.notes()) as _),
-        ..ToolOptions::default()
+        ..args.tools.clone().options()?
     };
     let mut tools = ToolRuntime::open(&globals.home, tool_options, globals.cancel.clone())?;
     for notice in tools.notices() {
@@ -171,7 +165,7 @@ type AuthorParts = (Box<dyn Author>, Style, Recorded<Policy>);
 
 fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
     if let Some(path) = &args.script {
-        let script = read_script(path)?;
+        let script = SCRIPT.read(path, &globals.cancel)?;
         return Ok((Box::new(ScriptedAuthor::parse(&script)), Style::Completion, Recorded::Absent(Reason::Scripted)));
     }
     let folder = args.load.folder(globals)?;
@@ -209,21 +203,6 @@ fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
     };
     let author = ModelAuthor::new(model, style, options)?;
     Ok((Box::new(author), style, Recorded::Value(policy)))
-}
-
-fn read_script(path: &Path) -> Result<String> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Error::new(ErrorKind::Usage, format!("cannot read the script {}: {error}", path.display()))
-            .with_hint("give a text file with programs separated by lines ---")
-    };
-    let mut text = String::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_SCRIPT_BYTES + 1).read_to_string(&mut text))
-        .map_err(|error| wrong(&error))?;
-    if text.len() as u64 > MAX_SCRIPT_BYTES {
-        return Err(wrong(&format!("longer than its limit of {MAX_SCRIPT_BYTES} bytes")));
-    }
-    Ok(text)
 }
 
 fn identity(args: &Args, policy: Recorded<Policy>) -> Identity {

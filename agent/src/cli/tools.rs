@@ -9,6 +9,7 @@ use mote_model::Bundle;
 use serde_json::{Map, Value, json};
 
 use crate::bundles;
+use crate::cli::out::plain;
 use crate::cli::{Globals, Out};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::{
@@ -302,7 +303,7 @@ pub(crate) fn asker() -> Option<Asker> {
         return None;
     }
     Some(Box::new(|question| {
-        Out::new(false).partial(&format!("{question} [y/N] "));
+        Out::new(false).partial(&format!("{} [y/N] ", plain(question)));
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer);
         read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")

@@ -1,7 +1,7 @@
 //! Grounding: arguments that quote the task can only be written as the task has them.
 //!
 //! A small model copies a worked example's argument as readily as the task's own. A tool marks in its schema the
-//! parameters whose values a person says in the task (`"x-from-task": "path" | "words" | "number"`); while the task holds
+//! parameters whose values a person says in the task (`"x-from-task": "path" | "words" | "number" | "numbers" | "unit" | "expression"`); while the task holds
 //! something of that kind, a literal for such a parameter is one of those (or, for words, its default), and any other
 //! expression stays allowed. This
 //! narrows the decoding grammar only: a program that was written otherwise runs as it is.
@@ -15,6 +15,8 @@ use crate::tools::Catalogue;
 const MARK: &str = "x-from-task";
 /// Words of a quotation.
 const MAX_SPAN_WORDS: usize = 8;
+/// Words of a unit: `degrees celsius`, `miles per hour`.
+const MAX_UNIT_WORDS: usize = 3;
 /// Words of the task that are looked at; a longer task is not quoted from.
 const MAX_WORDS: usize = 80;
 /// Numbers that are usually written as words.
@@ -29,6 +31,12 @@ pub(super) struct Grounding {
     words: Vec<Value>,
     paths: Vec<Value>,
     numbers: Vec<Value>,
+    /// All numbers in one list, where there are several.
+    lists: Vec<Value>,
+    /// What stands behind a number.
+    units: Vec<Value>,
+    /// What can be calculated.
+    expressions: Vec<Value>,
 }
 
 impl Grounding {
@@ -54,7 +62,20 @@ impl Grounding {
                 add(&mut numbers, number);
             }
         }
-        Grounding { words: spans, paths, numbers }
+        let digits = words.iter().filter(|word| word.contains(|c: char| c.is_ascii_digit()));
+        let all: Vec<Value> = digits.filter_map(|word| number(word)).collect();
+        let lists = if all.len() > 1 { vec![Value::from(all)] } else { Vec::new() };
+        let mut units = Vec::new();
+        for (at, _) in words.iter().enumerate().filter(|(_, word)| number(word).is_some()) {
+            let behind: Vec<&str> =
+                words[at + 1..].iter().copied().take_while(|word| may_be_unit(word)).take(MAX_UNIT_WORDS).collect();
+            for start in 0..behind.len() {
+                for end in start + 1..=behind.len() {
+                    add(&mut units, Value::from(behind[start..end].join(" ")));
+                }
+            }
+        }
+        Grounding { words: spans, paths, numbers, lists, units, expressions: expressions(task) }
     }
 
     /// Narrows the marked parameters of `signatures` to what the task says.
@@ -67,6 +88,9 @@ impl Grounding {
                     Some("path") => &self.paths,
                     Some("words") => &self.words,
                     Some("number") => &self.numbers,
+                    Some("numbers") => &self.lists,
+                    Some("unit") => &self.units,
+                    Some("expression") => &self.expressions,
                     _ => continue,
                 };
                 if !choices.is_empty() {
@@ -141,6 +165,27 @@ fn number(word: &str) -> Option<Value> {
     if plain { digits.parse::<f64>().ok().map(Value::from) } else { None }
 }
 
+/// Whether a word behind a number may say of what the number is.
+fn may_be_unit(word: &str) -> bool {
+    const OTHERS: [&str; 12] = ["to", "in", "into", "as", "is", "are", "and", "or", "of", "from", "equal", "make"];
+    !word.is_empty() && number(word).is_none() && !OTHERS.iter().any(|other| word.eq_ignore_ascii_case(other))
+}
+
+/// The stretches of a task that are arithmetic: numbers, brackets and at least one sign between them.
+fn expressions(task: &str) -> Vec<Value> {
+    let is_part = |c: char| c.is_ascii_digit() || " .+-*/^()%".contains(c);
+    let mut found = Vec::new();
+    for stretch in task.split(|c| !is_part(c)) {
+        let stretch = stretch.trim().trim_end_matches('.');
+        let has = |wanted: &dyn Fn(char) -> bool| stretch.contains(wanted);
+        let brackets = stretch.matches('(').count() == stretch.matches(')').count();
+        if brackets && has(&|c| "+-*/^".contains(c)) && number(stretch).is_none() && has(&|c| c.is_ascii_digit()) {
+            add(&mut found, Value::from(stretch));
+        }
+    }
+    found
+}
+
 fn pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
@@ -158,6 +203,24 @@ mod tests {
         let grounding = Grounding::of("The three largest of ./agent and 17.5% of 2,480 in README.md.");
         assert_eq!(grounding.paths, [json!("./agent"), json!("README.md")]);
         assert_eq!(grounding.numbers, [json!(3), json!(17.5), json!(2480)]);
+    }
+
+    #[test]
+    fn a_task_is_read_for_units_and_arithmetic() {
+        let units = |task| Grounding::of(task).units;
+        assert_eq!(units("Convert 12 miles to km"), [json!("miles")]);
+        assert_eq!(units("How many miles are 12 km?"), [json!("km")]);
+        assert_eq!(
+            units("What is 20 degrees celsius in kelvin?"),
+            [json!("degrees"), json!("degrees celsius"), json!("celsius")]
+        );
+        let expressions = |task| Grounding::of(task).expressions;
+        assert_eq!(expressions("What is 12*(7+3)-5?"), [json!("12*(7+3)-5")]);
+        assert_eq!(expressions("Calculate 144 / 12 - 2^3."), [json!("144 / 12 - 2^3")]);
+        let lists = |task| Grounding::of(task).lists;
+        assert_eq!(lists("What is the average of 3, 8, 8 and 20?"), [json!([3, 8, 8, 20])]);
+        assert!(lists("The mean of the heights in 1 table").is_empty());
+        assert!(expressions("What is 12 plus 8 of -5, or the factorial of 10 (in /tmp)?").is_empty());
     }
 
     #[test]

@@ -118,6 +118,7 @@ pub struct Session<'a> {
     toolbox: Toolbox,
     sources: Vec<Source>,
     found: Option<String>,
+    refused: Option<String>,
     n_calls: u32,
 }
 
@@ -161,6 +162,7 @@ impl<'a> Session<'a> {
             toolbox: Toolbox::default(),
             sources: Vec::new(),
             found: None,
+            refused: None,
             n_calls: 0,
         })
     }
@@ -177,9 +179,16 @@ impl<'a> Session<'a> {
         self.recorder.open(&self.task, self.tools.catalogue())?;
         let ranked = self.retrieve()?;
         self.begin_stage(Configuration::first(&self.task, ranked))?;
-        let end = self.turns();
+        let end = match self.nothing_fits() {
+            Some(reason) => {
+                self.recorder.end_stage(EndedBy::Limit, Some(reason), None)?;
+                Ok(TaskEnd::Gave(reason.to_owned()))
+            }
+            None => self.turns(),
+        };
         let end = match end {
             Err(error) => {
+                self.recorder.end_stage(EndedBy::Crash, Some(error.message()), None)?;
                 self.recorder.seal(Status::Failed, None, &self.spent)?;
                 return Err(error);
             }
@@ -189,6 +198,7 @@ impl<'a> Session<'a> {
             TaskEnd::Answered(Answered { status, text }) => (status, Some(text), None),
             TaskEnd::Gave(reason) => (Status::Failed, None, Some(reason)),
         };
+        self.tools.refresh();
         let trajectory = self.recorder.seal(status, answer.as_deref(), &self.spent)?;
         Ok(Report {
             status,
@@ -200,6 +210,13 @@ impl<'a> Session<'a> {
             spent: self.spent,
             counted: self.author.window().is_some(),
         })
+    }
+
+    /// Why a model that cannot look for tools itself need not begin.
+    fn nothing_fits(&self) -> Option<&'static str> {
+        let is_needed = self.options.retrieval && self.author.window().is_some() && !self.options.style.reads_rules();
+        (is_needed && self.configuration.tools().is_empty())
+            .then_some("no tool fits this task; `mote tools list` shows what there is")
     }
 
     fn turns(&mut self) -> Result<TaskEnd> {
@@ -225,6 +242,11 @@ impl<'a> Session<'a> {
                 Ended::Finished => {}
             }
             let observation = self.observe(&program, &ran, cut)?;
+            if let Some(refused) = ran.refused {
+                let reason = format!("a tool call was refused: {refused}");
+                self.recorder.end_stage(EndedBy::Limit, Some(&reason), None)?;
+                return Ok(TaskEnd::Gave(reason));
+            }
             n_errors = if ran.error.is_some() { n_errors + 1 } else { 0 };
             if n_errors >= self.options.budgets.errors {
                 let reason = format!("{n_errors} programs in a row failed; the last one: {observation}");

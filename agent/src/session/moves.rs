@@ -17,6 +17,9 @@ const MAX_FOUND: usize = 5;
 
 impl Session<'_> {
     pub(super) fn make_move(&mut self, call: &Call) -> Result<Reply> {
+        if call.tool != "answer" {
+            self.tools.refresh();
+        }
         Ok(match call.tool.as_str() {
             "answer" => self.answer(&call.arguments),
             "load" => Reply::Resume(self.load_server(&text(&call.arguments, "server"))),

@@ -15,6 +15,8 @@ pub(super) struct Ran {
     pub(super) printed: String,
     pub(super) error: Option<ScriptError>,
     pub(super) ended: Ended,
+    /// What was refused to the program, if that is what stopped it.
+    pub(super) refused: Option<String>,
 }
 
 /// How a program's run ended.
@@ -39,8 +41,12 @@ impl Session<'_> {
     pub(super) fn run_program(&mut self, source: &str) -> Result<Ran> {
         let program = match compile(source, &self.options.limits) {
             Ok(program) => program,
-            Err(error) => return Ok(Ran { printed: String::new(), error: Some(error), ended: Ended::Finished }),
+            Err(error) => {
+                let printed = String::new();
+                return Ok(Ran { printed, error: Some(error), ended: Ended::Finished, refused: None });
+            }
         };
+        self.refused = None;
         for id in toolbox::named_in(source, self.tools.catalogue()) {
             self.load(&id);
         }
@@ -65,7 +71,9 @@ impl Session<'_> {
         let usage = self.vm.usage();
         self.spent.invalid_calls += usize::try_from(usage.invalid_calls).unwrap_or(usize::MAX);
         self.recorder.program_end(usage)?;
-        Ok(Ran { printed: self.vm.take_printed(), error, ended })
+        let stopped_by = |refused: &String| error.as_ref().is_some_and(|error| error.message().contains(refused));
+        let refused = self.refused.take().filter(stopped_by);
+        Ok(Ran { printed: self.vm.take_printed(), error, ended, refused })
     }
 
     fn reply(&mut self, call: &Call) -> Result<Reply> {
@@ -145,10 +153,14 @@ impl Session<'_> {
         outcome: ToolOutcome,
     ) -> Result<std::result::Result<Value, CallError>> {
         self.recorder.call_result(id, &outcome)?;
-        if let Ok(value) = &outcome.result {
-            self.found = Some(found(value));
-            let tool = ToolId { server: call.server.clone(), tool: call.tool.clone() };
-            self.sources.push(Source { id, tool: tool.to_string(), arguments: call.arguments.clone() });
+        match &outcome.result {
+            Ok(value) => {
+                self.found = Some(found(value));
+                let tool = ToolId { server: call.server.clone(), tool: call.tool.clone() };
+                self.sources.push(Source { id, tool: tool.to_string(), arguments: call.arguments.clone() });
+            }
+            Err(failure) if is_refusal(failure, outcome.mutating) => self.refused = Some(failure_text(failure)),
+            Err(_) => {}
         }
         (self.emit)(&Event::Result {
             id,
@@ -171,6 +183,11 @@ impl Session<'_> {
 /// A call without an outcome, which the tools never leave.
 fn no_result() -> CallError {
     CallError { kind: "failed".into(), message: "the call was not made".into() }
+}
+
+/// Whether a person has to allow something before this can work: another program can't.
+fn is_refusal(failure: &ToolFailure, mutating: bool) -> bool {
+    failure.kind == "denied" || (mutating && failure.kind == "permission")
 }
 
 /// What a person would want of a result if the task is never answered.

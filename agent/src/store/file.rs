@@ -69,6 +69,12 @@ pub(super) fn open(path: &Path) -> Result<(Connection, File, Vec<String>)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| of_folder(folder, &error))?;
     let lock_path = beside(path, ".lock");
+    for place in [&lock_path, path] {
+        if fs::metadata(place).is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(Error::new(ErrorKind::Configuration, format!("no regular file: {}", place.display()))
+                .with_hint("move it away, or set MOTE_HOME to another folder"));
+        }
+    }
     let lock = File::options().create(true).truncate(false).write(true).open(&lock_path);
     let lock = lock.map_err(|error| of_folder(&lock_path, &error))?;
     hold(&lock, &lock_path, File::try_lock_shared)?;

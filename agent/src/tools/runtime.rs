@@ -24,6 +24,9 @@ use crate::home::Home;
 /// How long opening waits for servers that were never seen before.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
+/// What of that a server gets that did not answer in time when it was asked before: enough for one that runs well again.
+const LATE_SHARE: u32 = 5;
+
 /// Asks a person whether something may be done.
 pub type Asker = Box<dyn Fn(&str) -> bool>;
 
@@ -79,6 +82,8 @@ pub struct ToolRuntime {
     embeddings: PathBuf,
     policy: Policy,
     notices: Vec<String>,
+    /// Packs whose names servers have taken.
+    replaced: Vec<Server>,
     manifests: Manifests,
     pub(super) fleet: Option<Fleet>,
     pub(super) working_dir: PathBuf,
@@ -96,15 +101,13 @@ impl ToolRuntime {
     pub fn open(home: &Home, options: ToolOptions, cancel: Cancel) -> Result<ToolRuntime> {
         let mut servers = packs(options.packs.as_deref())?;
         let path = options.mcp.or_else(|| Some(home.mcp_json()).filter(|path| path.exists()));
-        let configuration = path.map(|path| mcp::read(&path)).transpose()?.unwrap_or_default();
-        let mut notices = configuration.notices;
+        let configuration = path.map(|path| mcp::read(&path, &cancel)).transpose()?.unwrap_or_default();
+        let notices = configuration.notices;
         let members = named(configuration.servers);
         for (name, server) in &members {
-            if let Some(at) = servers.iter().position(|pack| pack.name == *name) {
-                servers.remove(at);
-                notices.push(format!("the pack {name} is replaced by the server of this name in mcp.json"));
+            if !servers.iter().any(|pack| pack.name == *name) {
+                servers.push(undiscovered(name, server));
             }
-            servers.push(undiscovered(name, server));
         }
         let mut runtime = ToolRuntime {
             catalogue: Catalogue::new(servers),
@@ -113,6 +116,7 @@ impl ToolRuntime {
             embeddings: home.cache().join(EMBEDDINGS_FILE),
             policy: Policy::new(&options.allow, &options.deny),
             notices,
+            replaced: Vec::new(),
             manifests: Manifests::below(home.cache()),
             fleet: None,
             working_dir: options.working_dir,
@@ -151,7 +155,7 @@ impl ToolRuntime {
 
     /// Takes in servers that have answered meanwhile, without waiting; whether the catalogue has changed.
     pub fn refresh(&mut self) -> bool {
-        let found = self.fleet.as_mut().map(|fleet| fleet.found(Duration::ZERO)).unwrap_or_default();
+        let found = self.fleet.as_mut().map(Fleet::found).unwrap_or_default();
         let changed = !found.is_empty();
         if changed {
             self.take_in(found);
@@ -216,7 +220,7 @@ impl ToolRuntime {
             Ok(Some(listing)) => listing,
             Err(failure) => {
                 self.set_state(server, ServerState::Failed(failure.message.clone()));
-                return Err(failure);
+                return Err(self.restore_pack(server, failure));
             }
         };
         let changes = self.changes(server, &listing);
@@ -240,6 +244,18 @@ impl ToolRuntime {
         }
     }
 
+    /// Puts a pack back whose name was taken by a server that does not run.
+    fn restore_pack(&mut self, name: &str, failure: ToolFailure) -> ToolFailure {
+        let replaced = self.replaced.iter().position(|pack| pack.name == name);
+        let (Some(at), Some(server)) = (replaced, self.catalogue.server_mut(name)) else { return failure };
+        *server = self.replaced.remove(at);
+        self.notices.push(format!("{}; the pack of this name is back in its place", failure.message));
+        self.reindex();
+        let tools = self.catalogue.server(name).into_iter().flat_map(|server| &server.tools);
+        let hint = format!("the pack {name} is back in its place: {}", names(tools.map(|tool| tool.id.tool.as_str())));
+        failure.with_hint(hint)
+    }
+
     fn changes(&self, server: &str, listing: &Listing) -> Vec<String> {
         let known = self.catalogue.server(server).map(|server| server.tools.as_slice()).unwrap_or_default();
         let new = |said: &&ToolDescription| {
@@ -258,26 +274,29 @@ impl ToolRuntime {
                 .with_hint("set MOTE_GUARD_EXE to the mote binary where mote is used as a library")
         })?;
         let ground = Ground { guardian, working_dir: self.working_dir.clone() };
-        let remembered = members.iter().map(|(name, server)| (name.clone(), self.manifests.load(name, server)));
-        let remembered: Vec<(String, Option<Listing>)> = remembered.collect();
-        let mut fleet = Fleet::new(members, ground, self.cancel.clone())?;
-        let new: Vec<String> =
-            remembered.iter().filter(|(_, listing)| listing.is_none()).map(|(name, _)| name.clone()).collect();
-        fleet.discover(&new);
-        let found = fleet.found(limit);
-        self.fleet = Some(fleet);
-        for (name, listing) in remembered {
-            if let Some(listing) = listing {
-                self.describe(&name, &listing);
+        let (mut known, mut new) = (Vec::new(), Vec::new());
+        for (name, server) in &members {
+            match self.manifests.load(name, server) {
+                Some(listing) => known.push((name.clone(), listing)),
+                None if self.manifests.was_late(name, server) => new.push((name.clone(), limit / LATE_SHARE)),
+                None => new.push((name.clone(), limit)),
             }
         }
-        self.take_in(found);
-        for server in self.catalogue.servers().iter().filter(|server| server.state == ServerState::Discovering) {
-            self.notices.push(format!(
-                "server {} has not said yet what tools it has; it is asked on in the background",
-                server.name
-            ));
+        let mut fleet = Fleet::new(members, ground, self.cancel.clone())?;
+        fleet.discover(&new);
+        let found = fleet.found();
+        for name in fleet.unanswered() {
+            if let Some(server) = fleet.server(name) {
+                self.manifests.mark_late(name, server);
+            }
+            self.notices
+                .push(format!("server {name} has not said yet what tools it has; it is asked on in the background"));
         }
+        self.fleet = Some(fleet);
+        for (name, listing) in known {
+            self.describe(&name, &listing);
+        }
+        self.take_in(found);
         Ok(())
     }
 
@@ -293,10 +312,15 @@ impl ToolRuntime {
                         self.notices.push(format!("what server {name} offers cannot be remembered: {error}"));
                     }
                 }
-                Err(why) => {
-                    self.notices.push(format!("server {name} cannot be used: {why}"));
-                    self.set_state(&name, ServerState::Failed(why));
-                }
+                Err(why) => match self.catalogue.server(&name) {
+                    Some(Server { kind: ServerKind::Pack, .. }) => self
+                        .notices
+                        .push(format!("server {name} cannot be used, the pack of this name stays in its place: {why}")),
+                    _ => {
+                        self.notices.push(format!("server {name} cannot be used: {why}"));
+                        self.set_state(&name, ServerState::Failed(why));
+                    }
+                },
             }
         }
     }
@@ -308,6 +332,10 @@ impl ToolRuntime {
             listed || (configured.trusted && said.read_only_hint)
         };
         if let Some(server) = self.catalogue.server_mut(name) {
+            if server.kind == ServerKind::Pack {
+                self.replaced.push(std::mem::replace(server, undiscovered(name, configured)));
+                self.notices.push(format!("the pack {name} is replaced by the configured server of this name"));
+            }
             self.notices.extend(server.describe(&listing.summary, listing.tools.clone(), &|said| !reads(said)));
         }
     }

@@ -44,7 +44,7 @@ fn a_folder_that_is_not_there() {
         exit 78
         -- stderr
         mote: no such file: tiny/manifest.json
-          hint: list the bundles there are with: mote model list
+          hint: give the folder of a whole bundle, as model-export writes it: manifest.json and the files that it names
     "#]],
     );
 }
@@ -57,7 +57,7 @@ fn a_missing_file() {
         exit 78
         -- stderr
         mote: no such file: tiny/weights.bin
-          hint: list the bundles there are with: mote model list
+          hint: give the folder of a whole bundle, as model-export writes it: manifest.json and the files that it names
     "#]],
     );
 }
@@ -283,7 +283,7 @@ fn arguments_that_make_no_sense() {
     expect![[r#"
         exit 2
         -- stderr
-        mote: cannot read (No such file or directory (os error 2)): nowhere.lark
+        mote: cannot read the grammar (No such file or directory (os error 2)): nowhere.lark
     "#]]
     .assert_eq(&generate(&["--grammar", "nowhere.lark"]));
     expect![[r#"

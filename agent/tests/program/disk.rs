@@ -4,6 +4,7 @@
 //! file, and, where the system lets an ordinary process have a mount namespace, a small or read-only file system.
 
 use std::fs;
+use std::io::Write;
 use std::process::Output;
 
 use expect_test::expect;
@@ -25,10 +26,12 @@ fn shell(program: &Program, preparation: &str, arguments: &str) -> Output {
     shell.output().unwrap()
 }
 
-/// The same in a mount namespace of its own; `None` where the system refuses that.
+/// The same in a mount namespace of its own; `None` where the system refuses that, which is said past the capture of the test runner.
 fn in_namespace(program: &Program, preparation: &str, arguments: &str) -> Option<Output> {
     let allowed = std::process::Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).output();
     if !allowed.is_ok_and(|output| output.status.success()) {
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
+        writeln!(std::io::stderr(), "skipped, no mount namespace can be had here: {test}").unwrap();
         return None;
     }
     let mote = program.command(&[]).get_program().to_str().unwrap().to_owned();

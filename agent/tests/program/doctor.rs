@@ -57,7 +57,7 @@ fn servers_that_cannot_start_are_named() {
     .assert_eq(&about(&program.run(&["doctor"]), "mcp servers"));
     std::fs::write(&file, "{\n  \"mcpServers\": {,}\n}").unwrap();
     expect![[r#"
-        error    mcp servers: mcp.json does not parse, line 2, column 18: key must be a string
+        error    mcp servers: the servers' file does not parse, line 2, column 18: key must be a string
                  fix: correct ROOT/home/mcp.json and try again"#]]
     .assert_eq(&about(&program.run(&["doctor"]), "mcp servers"));
     expect![[r#"

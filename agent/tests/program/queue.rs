@@ -42,7 +42,7 @@ fn an_empty_queue_is_said_and_makes_no_file() {
         text += &program.run(&arguments[..if command == "show" { 3 } else { 2 }]);
     }
     expect![[r#"
-        exit 1
+        exit 0
         -- stderr
         mote: queue is empty
           hint: run a task: mote run ".."
@@ -50,10 +50,7 @@ fn an_empty_queue_is_said_and_makes_no_file() {
         -- stderr
         mote: queue is empty
           hint: run a task: mote run ".."
-        exit 1
-        -- stderr
-        mote: queue is empty
-          hint: run a task: mote run ".."
+        exit 0
         exit 0
         -- stdout
         0 sealed, 0 running, 0 crashed, 0 dropped
@@ -103,6 +100,34 @@ fn an_export_is_one_object_a_line() {
 }
 
 #[test]
+fn a_reader_that_has_enough_ends_an_export_quietly() {
+    let program = filled();
+    for arguments in
+        [&["queue", "export"][..], &["queue", "show", "last"], &["queue", "list", "--json"], &["tools", "list"]]
+    {
+        let mut command = program.command(arguments);
+        let mut child =
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(program.show(&child.wait_with_output().unwrap()), "exit 0\n", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_task_that_failed_says_why_afterwards() {
+    let program = Program::new();
+    std::fs::write(program.root().join("script"), "print(1)\n---\nprint(2)\n").unwrap();
+    program.run(&["run", "--script", "script", "--max-turns", "1", "--", "count"]);
+    let shown = program.run(&["queue", "show", "last"]);
+    assert!(shown.contains("\noutcome      failed: no answer: the budget of turns is used up: 1 of 1\n"), "{shown}");
+    assert!(program.run(&["queue", "list"]).contains("  failed  "));
+    assert!(program.run(&["queue", "list", "--json"]).contains(r#""status":"failed""#));
+    program.run(&["run", "--script", "script", "--", "count"]);
+    let shown = program.run(&["queue", "show", "last"]);
+    assert!(shown.contains("failed: no answer: the script has no program left for this turn\n"), "{shown}");
+}
+
+#[test]
 fn a_list_status_and_check_of_one_task() {
     let program = filled();
     let text: String = ["list", "status", "verify"].iter().map(|command| program.run(&["queue", command])).collect();
@@ -127,7 +152,7 @@ fn a_damaged_store_is_set_aside_and_said() {
     let program = filled();
     std::fs::write(program.root().join("home/mote.db"), "no database").unwrap();
     expect![[r#"
-        exit 1
+        exit 0
         -- stderr
         mote: store is damaged; it was set aside and a fresh store made: ROOT/home/mote.db.corrupt-1
         mote: queue is empty

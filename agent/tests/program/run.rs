@@ -197,12 +197,107 @@ fn a_prompt_can_be_seen_without_doing_anything() {
 }
 
 #[test]
+fn a_call_that_is_refused_ends_the_run() {
+    let write = "fs.write(path=\"out.txt\", text=\"1\")\n---\nnotes.put(key=\"a\", text=\"1\")\nanswer(\"saved\")\n";
+    check(
+        write,
+        &[],
+        expect![[r#"
+            exit 1
+            -- stderr
+            tools: fs.list, notes.search, fs.write
+              | fs.write(path="out.txt", text="1")
+              #1 fs.write(path="out.txt", text="1")
+              #1 failed after N ms: it may change something and nobody is there to ask: fs.write; a person can allow it: --allow "fs.write"
+              > Error: line 1: ToolError: it may change something and nobody is there to ask: fs.write; a person can allow it: --allow "fs.write"
+              >     fs.write(path="out.txt", text="1")
+              >        ^
+            no answer: a tool call was refused: it may change something and nobody is there to ask: fs.write; a person can allow it: --allow "fs.write"
+            failed: N s, 1 tool calls, trajectory ID
+        "#]],
+    );
+    let denied = Program::new();
+    std::fs::write(denied.root().join("script.txt"), "fs.list()\n---\nanswer(1)\n").unwrap();
+    let text = denied.run(&["run", "--script", "script.txt", "--deny", "fs.*", "--", "list"]);
+    assert!(text.contains("no answer: a tool call was refused: policy forbids this tool: fs.list\n"), "{text}");
+    let text = denied.run(&["run", "--script", "script.txt", "--allow", "fs.*", "--", "list"]);
+    assert!(text.starts_with("exit 0\n"), "{text}");
+}
+
+#[test]
+fn what_comes_from_outside_does_not_steer_a_terminal() {
+    let program = Program::new();
+    std::fs::write(program.root().join("evil\u{1b}[2J\u{202e}txt"), "").unwrap();
+    std::fs::write(program.root().join("script"), "r = fs.list(pattern=\"evil*\")\nprint(r.text)\nanswer(r.text)\n")
+        .unwrap();
+    let shown = program.run(&["run", "--no-record", "--script", "script", "--", "list \u{9b}2J"]);
+    assert!(shown.contains("-- stdout\nevil\\u{1b}[2J\\u{202e}txt\n"), "{shown}");
+    assert!(!shown.contains(['\u{1b}', '\u{202e}', '\u{9b}']), "{shown}");
+}
+
+#[test]
+fn an_answer_without_any_result_says_so() {
+    let program = Program::new();
+    std::fs::write(program.root().join("script"), "answer(\"Paris\")\n").unwrap();
+    let shown = program.run(&["run", "--no-record", "--script", "script", "--", "list"]);
+    assert!(shown.contains("-- stdout\nParis\n") && shown.contains("\n  from no result of a tool\n"), "{shown}");
+}
+
+#[test]
+fn a_task_that_no_tool_fits_is_not_given_to_the_model() {
+    let program = Program::new();
+    crate::bundles::tiny(&program);
+    let shown = program.run(&["run", "--no-record", "--model", "./tiny", "--", "Who won the world cup?"]);
+    let shown = Regex::new(r"[\d.]+ s,").unwrap().replace_all(&shown, "N s,");
+    expect![[r#"
+        exit 1
+        -- stderr
+        tools: 
+        no answer: no tool fits this task; `mote tools list` shows what there is
+        failed: 0 prompt tokens (0 prefilled), 0 generated, N s, 0 tool calls
+    "#]]
+    .assert_eq(&shown);
+}
+
+#[test]
+fn a_budget_of_nothing_is_usage() {
+    for budget in ["--max-turns", "--max-tokens", "--max-seconds"] {
+        let text = Program::new().run(&["run", "--script", "script", budget, "0", "--", "list"]);
+        assert!(text.starts_with("exit 2\n") && text.contains("0 is not in 1.."), "{text}");
+    }
+}
+
+#[test]
+fn more_threads_than_there_can_be_are_usage() {
+    let text = Program::new().run(&["run", "--threads", "100000", "--", "list"]);
+    assert!(text.starts_with("exit 2\n") && text.contains("100000 is not in 0..=256"), "{text}");
+}
+
+#[test]
+fn a_servers_file_is_called_by_its_name() {
+    let program = Program::new();
+    std::fs::write(program.root().join("mine.json"), "{").unwrap();
+    let shown = ["mine.json", "none.json"].map(|file| program.run(&["tools", "list", "--mcp", file])).concat();
+    expect![[r#"
+        exit 78
+        -- stderr
+        mote: the servers' file does not parse, line 1, column 1: EOF while parsing an object
+          hint: correct mine.json and try again
+        exit 78
+        -- stderr
+        mote: cannot read the servers' file (No such file or directory (os error 2)): none.json
+          hint: such a file has {"mcpServers": {"NAME": {"command": "PROGRAM", "args": []}}}
+    "#]]
+    .assert_eq(&shown);
+}
+
+#[test]
 fn a_script_without_an_end_is_refused() {
     let text = Program::new().run(&["run", "--script", "/dev/zero", "--", "count"]);
     expect![[r#"
         exit 2
         -- stderr
-        mote: cannot read the script /dev/zero: longer than its limit of 1048576 bytes
+        mote: cannot read the script (longer than its limit of 1048576 bytes): /dev/zero
           hint: give a text file with programs separated by lines ---
     "#]]
     .assert_eq(&text);

@@ -65,7 +65,7 @@ fn every_example_answers() {
             assert!(!found.answer.is_empty() && !found.answer.contains("None"), "{}: {}", example.task, found.answer);
             let moves_on = matches!(
                 (pack.name.as_str(), tool.name.as_str()),
-                ("time", "now" | "add" | "difference" | "convert")
+                ("time", "now" | "today" | "add" | "difference" | "until" | "convert")
                     | ("system", "disk" | "disks" | "uptime")
                     | ("fs", "stat")
             );

@@ -141,6 +141,7 @@ fn searches() {
               config.json line 1: {"server": {"host": "board", "port": 8080}, "users": [{"name": "ada"}]}
               notes.md line 3: Then call Ada, ada@example.org
               old.txt line 2: call Ada
+              (there is more)
             fs.search {"pattern": "call [AB]", "regex": true, "files": "*.txt"}
               new.txt line 2: call Bob
               old.txt line 2: call Ada
@@ -329,4 +330,13 @@ fn ends_when_cancelled_or_out_of_time() {
         mote_toolpacks::call("fs", "list", &serde_json::Map::new(), &context).unwrap_err().kind()
     });
     assert_eq!(kind, ErrorKind::Cancelled);
+}
+
+#[test]
+fn the_ends_of_a_file_are_shown() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.said("fs.head", r#"{"path": "todo.txt", "lines": 2}"#), "call Bob\nwater the plants");
+    assert_eq!(fixture.said("fs.tail", r#"{"path": "todo.txt", "lines": 2}"#), "water the plants\nbuy milk");
+    let whole = fixture.call("fs.tail", r#"{"path": "todo.txt"}"#).unwrap();
+    assert_eq!((&whole["first_line"], &whole["n_lines"], &whole["truncated"]), (&1.into(), &3.into(), &false.into()));
 }

@@ -48,6 +48,26 @@ fn greps_and_counts() {
 }
 
 #[test]
+fn a_line_that_is_too_long_is_said_to_be_cut() {
+    let fixture = Fixture::new();
+    let long = format!("first\n{} milk\nlast\n", "x ".repeat(20_000));
+    std::fs::write(fixture.path().join("long.txt"), long).unwrap();
+    expect!["long.txt has 3 lines, at least 8194 words and at least 16396 characters"]
+        .assert_eq(&fixture.said("text.count", r#"{"path": "long.txt"}"#));
+    for (tool, arguments) in [
+        ("text.count", r#"{"path": "long.txt"}"#),
+        ("text.grep", r#"{"path": "long.txt", "pattern": "milk"}"#),
+        ("text.extract", r#"{"path": "long.txt"}"#),
+        ("fs.read", r#"{"path": "long.txt"}"#),
+        ("fs.search", r#"{"path": "long.txt", "pattern": "milk"}"#),
+    ] {
+        assert_eq!(fixture.call(tool, arguments).unwrap()["truncated"], true, "{tool}");
+    }
+    let last = fixture.call("fs.read", r#"{"path": "long.txt", "start": 3}"#).unwrap();
+    assert_eq!((&last["truncated"], &last["text"]), (&false.into(), &"last".into()));
+}
+
+#[test]
 fn counts_as_wc_does() {
     let fixture = Fixture::new();
     let result = fixture.call("text.count", r#"{"path": "todo.txt"}"#).unwrap();

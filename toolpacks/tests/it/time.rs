@@ -74,6 +74,22 @@ fn now_is_now() {
 }
 
 #[test]
+fn says_how_long_until_a_date() {
+    let fixture = Fixture::new();
+    for days in [33, -33] {
+        let then =
+            fixture.call("time.add", &format!(r#"{{"start": "today", "days": {days}}}"#)).unwrap()["date"].clone();
+        let until = fixture.call("time.until", &format!(r#"{{"date": {then}}}"#)).unwrap();
+        let then = then.as_str().unwrap();
+        let text = if days > 0 { format!("it is 33 days until {then}") } else { format!("{then} was 33 days ago") };
+        assert_eq!((&until["days"], &until["text"]), (&days.into(), &text.into()));
+    }
+    let christmas = fixture.call("time.until", r#"{"date": "Christmas"}"#).unwrap();
+    assert!(christmas["date"].as_str().unwrap().ends_with("-12-25"), "{christmas}");
+    assert!((0..=366).contains(&christmas["days"].as_i64().unwrap()), "{christmas}");
+}
+
+#[test]
 fn calculates_with_dates() {
     let calls = [
         ("time.convert", r#"{"time": "2026-03-01 15:00", "from_zone": "Berlin", "to_zone": "New York"}"#),

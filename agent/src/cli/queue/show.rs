@@ -3,32 +3,21 @@
 use std::fmt::Write;
 
 use mote_trajectory::{
-    Call, ErrorClass, LabelSource, Outcome, Recorded, Selection, Status, Trajectory, Turn, TurnKind, Verdict,
+    Call, ErrorClass, LabelSource, Outcome, Reason, Recorded, Selection, Status, Trajectory, Turn, TurnKind, Verdict,
 };
 use serde::Serialize;
+
+use crate::cli::out::plain;
 
 /// Characters of arguments and results shown of one call; `--json` has the whole.
 const CALL_CHARS: usize = 400;
 
-/// `text` with every control character but the line end made visible: what a tool sent must not steer a terminal.
-pub(super) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => plain.push(c),
-            '\t' => plain.push_str("    "),
-            c if c.is_control() => plain.extend(c.escape_default()),
-            c => plain.push(c),
-        }
-    }
-    plain
-}
-
-/// The word for a status.
-pub(super) fn status(status: Status) -> &'static str {
-    match status {
+/// The word for how a task ended, the same that `mote run` has: one that was not answered has failed.
+pub(super) fn status(outcome: &Outcome) -> &'static str {
+    match outcome.status {
         Status::Complete => "complete",
         Status::Partial => "partial",
+        Status::Incomplete if outcome.answer == Recorded::Absent(Reason::None) => "failed",
         Status::Incomplete => "incomplete",
     }
 }
@@ -64,7 +53,7 @@ pub(super) fn text(trajectory: &Trajectory) -> String {
         turn_text(&mut text, turn);
     }
     text.push('\n');
-    outcome_text(&mut text, &trajectory.outcome, trajectory.is_sealed());
+    outcome_text(&mut text, trajectory);
     for feedback in &trajectory.feedback {
         let verdict = match feedback.verdict {
             Verdict::Good => "good",
@@ -132,7 +121,8 @@ fn selected(selection: &Selection) -> String {
     format!("{} (by {}, of {})", selection.chosen.join(", "), word(&selection.source), candidates.join(", "))
 }
 
-fn outcome_text(text: &mut String, outcome: &Outcome, is_sealed: bool) {
+fn outcome_text(text: &mut String, trajectory: &Trajectory) {
+    let outcome = &trajectory.outcome;
     let label = match (outcome.success.value(), outcome.label_source) {
         (Some(true), source @ (LabelSource::Checker | LabelSource::Judge | LabelSource::Person)) => {
             format!(", right says the {}", word(&source))
@@ -146,10 +136,14 @@ fn outcome_text(text: &mut String, outcome: &Outcome, is_sealed: bool) {
     };
     let answer = match &outcome.answer {
         Recorded::Value(answer) => answer.clone(),
-        Recorded::Absent(_) if !is_sealed => "not sealed, it is running or has crashed".to_owned(),
+        Recorded::Absent(_) if !trajectory.is_sealed() => "not sealed, it is running or has crashed".to_owned(),
+        Recorded::Absent(Reason::None) => {
+            let why = trajectory.stages.last().and_then(|stage| stage.summary.value());
+            format!("no answer: {}", why.map_or("the reason was not recorded", String::as_str))
+        }
         Recorded::Absent(reason) => format!("no answer: {}", word(reason)),
     };
-    line(text, "outcome", &format!("{}{label}: {answer}", status(outcome.status)));
+    line(text, "outcome", &format!("{}{label}: {answer}", status(outcome)));
     let mut cost = vec![counted(outcome.n_calls.into(), "call")];
     for (n, what) in [
         (&outcome.n_prompt_tokens, "prompt token"),

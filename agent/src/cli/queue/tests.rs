@@ -88,7 +88,7 @@ fn a_crashed_trajectory_is_shown() {
 
         turn 0       program
             | a = 1
-            |     b = 2\u{0}
+            | 	b = 2\u{0}
           call 1     time.now {}
             ->       failed (timeout) after 10000 ms, 9000000 bytes, truncated: \u{7}\u{1b}[2J
           call 2     time.now {"zone":"UTC"}
@@ -137,6 +137,19 @@ fn a_list_has_a_line_each() {
         0.0 of 64 MiB used
         2 trajectories, 19 records, 0 damages
     "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_task_without_an_answer_has_failed_and_says_why() {
+    let mut trajectory = Trajectory::assemble(sample()).unwrap();
+    trajectory.outcome.status = mote_trajectory::Status::Incomplete;
+    trajectory.outcome.answer = Recorded::Absent(Reason::None);
+    trajectory.outcome.success = Recorded::Absent(Reason::NotJudged);
+    trajectory.stages.last_mut().unwrap().summary =
+        Recorded::Value("the budget of turns is used up: 2 of 2".to_owned());
+    let text = show::text(&trajectory);
+    assert!(text.contains("outcome      failed: no answer: the budget of turns is used up: 2 of 2\n"), "{text}");
+    assert_eq!(show::status(&trajectory.outcome), "failed");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use mote_model::MemoryNeed;
 
 use super::done;
 use crate::cli::Out;
+use crate::cli::out::plain;
 use crate::error::Result;
 use crate::session::{Event, Report};
 
@@ -61,7 +62,7 @@ impl Show {
                     line.in_program = true;
                     self.out.partial("  | ");
                 }
-                self.out.partial(&text.replace('\n', "\n  | "));
+                self.out.partial(&plain(text).replace('\n', "\n  | "));
             }
             Event::Token { .. } => {}
             Event::Program { text, .. } if !std::mem::take(&mut line.in_program) => self.lines("  | ", text),
@@ -127,8 +128,13 @@ impl Show {
             self.out.message("the last result of a tool was:");
             self.lines("  ", found);
         }
-        for source in report.sources.iter().filter(|_| report.answer.is_some()) {
-            self.out.message(&format!("  from #{} {}", source.id, source.line()));
+        if report.answer.is_some() {
+            for source in &report.sources {
+                self.out.message(&format!("  from #{} {}", source.id, source.line()));
+            }
+            if report.sources.is_empty() {
+                self.out.message("  from no result of a tool");
+            }
         }
         let spent = &report.spent;
         let tokens = if report.counted {

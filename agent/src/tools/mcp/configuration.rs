@@ -9,16 +9,21 @@
 //! missing variable) is left out with a notice; a file that does not parse is an error, because nothing in it can be believed.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::cancel::Cancel;
 use crate::error::{Error, ErrorKind, Result};
+use crate::text_file::TextFile;
 
-/// A configuration is written by people; no honest one comes near this.
-const MAX_FILE_BYTES: u64 = 1 << 20;
+/// A configuration is written by people; no honest one comes near this size.
+const SERVERS: TextFile = TextFile {
+    what: "the servers' file",
+    max_bytes: 1 << 20,
+    kind: ErrorKind::Configuration,
+    hint: Some("such a file has {\"mcpServers\": {\"NAME\": {\"command\": \"PROGRAM\", \"args\": []}}}"),
+};
 
 /// Servers in one file.
 const MAX_SERVERS: usize = 512;
@@ -97,16 +102,9 @@ struct ServerEntry {
 ///
 /// # Errors
 /// [`ErrorKind::Configuration`] with line and column when it cannot be read, is over a megabyte, does not parse, or an entry has the
-/// wrong shape.
-pub fn read(path: &Path) -> Result<McpConfiguration> {
-    let mut text = String::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
-        .map_err(|error| configuration(format!("cannot read the servers' file ({error}): {}", path.display())))?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        let message = format!("the servers' file is too big, in bytes: limit {MAX_FILE_BYTES}, used more");
-        return Err(configuration(message).with_hint(format!("the file is {}", path.display())));
-    }
+/// wrong shape; `Cancelled`.
+pub fn read(path: &Path, cancel: &Cancel) -> Result<McpConfiguration> {
+    let text = SERVERS.read(path, cancel)?;
     parse(&text, &|name| std::env::var(name).ok())
         .map_err(|error| error.with_hint(format!("correct {} and try again", path.display())))
 }
@@ -120,12 +118,16 @@ pub fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Mc
     let broken = |error: serde_json::Error| {
         let cause = error.to_string();
         let cause = cause.split(" at line ").next().unwrap_or_default();
-        configuration(format!("mcp.json does not parse, line {}, column {}: {cause}", error.line(), error.column()))
+        configuration(format!(
+            "the servers' file does not parse, line {}, column {}: {cause}",
+            error.line(),
+            error.column()
+        ))
     };
     let shape: FileShape = serde_json::from_str(text).map_err(broken)?;
     let order: FileEntry = serde_json::from_str(text).map_err(broken)?;
     if shape.servers.len() > MAX_SERVERS {
-        let message = format!("too many servers in mcp.json: limit {MAX_SERVERS}, used {}", shape.servers.len());
+        let message = format!("too many servers in the file: limit {MAX_SERVERS}, used {}", shape.servers.len());
         return Err(configuration(message));
     }
     let mut entries = shape.servers;
@@ -271,34 +273,36 @@ mod tests {
 
     #[test]
     fn what_does_not_parse_names_the_place() {
-        check("", expect!["exit 78: mcp.json does not parse, line 1, column 0: EOF while parsing a value"]);
+        check("", expect!["exit 78: the servers' file does not parse, line 1, column 0: EOF while parsing a value"]);
         check(
             "{\"mcpServers\": {\"a\": {\"command\": \"b\",}}}",
-            expect!["exit 78: mcp.json does not parse, line 1, column 38: trailing comma"],
+            expect!["exit 78: the servers' file does not parse, line 1, column 38: trailing comma"],
         );
         check(
             "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"b\", \"args\": [1]}\n  }\n}",
             expect![
-                "exit 78: mcp.json does not parse, line 3, column 36: invalid type: integer `1`, expected a string"
+                "exit 78: the servers' file does not parse, line 3, column 36: invalid type: integer `1`, expected a string"
             ],
         );
         check(
             "{\"servers\": {}}",
-            expect!["exit 78: mcp.json does not parse, line 1, column 15: missing field `mcpServers`"],
+            expect!["exit 78: the servers' file does not parse, line 1, column 15: missing field `mcpServers`"],
         );
         check(
             "[]",
             expect![
-                "exit 78: mcp.json does not parse, line 1, column 2: invalid length 0, expected an object with the key mcpServers"
+                "exit 78: the servers' file does not parse, line 1, column 2: invalid length 0, expected an object with the key mcpServers"
             ],
         );
         check(
             "{\"mcpServers\": {\"a\": {\"command\": \"b\"",
-            expect!["exit 78: mcp.json does not parse, line 1, column 36: EOF while parsing an object"],
+            expect!["exit 78: the servers' file does not parse, line 1, column 36: EOF while parsing an object"],
         );
         check(
             &"[".repeat(100_000),
-            expect!["exit 78: mcp.json does not parse, line 1, column 1: invalid type: sequence, expected a map"],
+            expect![
+                "exit 78: the servers' file does not parse, line 1, column 1: invalid type: sequence, expected a map"
+            ],
         );
     }
 }

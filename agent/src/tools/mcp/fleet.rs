@@ -54,7 +54,8 @@ pub(crate) struct Fleet {
     cancel: Cancel,
     found: Receiver<Found>,
     finder: Sender<Found>,
-    n_expected: usize,
+    /// Who was asked and has not answered, and until when it is waited for.
+    asked: Vec<(String, Instant)>,
 }
 
 struct Member {
@@ -74,7 +75,7 @@ impl Fleet {
         let member = |(name, server)| Member { name, server, client: None, n_failures: 0 };
         let (finder, found) = channel();
         let members = servers.into_iter().map(member).collect();
-        Ok(Fleet { runtime, ground, members, cancel, found, finder, n_expected: 0 })
+        Ok(Fleet { runtime, ground, members, cancel, found, finder, asked: Vec::new() })
     }
 
     /// How the server of this name is configured.
@@ -82,13 +83,15 @@ impl Fleet {
         self.members.iter().find(|member| member.name == name).map(|member| &member.server)
     }
 
-    /// Asks servers for their tools in the background: starts each, lists, stops it again.
-    pub(crate) fn discover(&mut self, names: &[String]) {
+    /// Asks servers for their tools in the background: starts each, lists, stops it again. Each has a time for which
+    /// [`Fleet::found`] waits for it.
+    pub(crate) fn discover(&mut self, servers: &[(String, Duration)]) {
         let permits = Arc::new(Semaphore::new(MAX_DISCOVERING));
-        for member in self.members.iter().filter(|member| names.contains(&member.name)) {
-            let (name, server, ground) = (member.name.clone(), member.server.clone(), self.ground.clone());
+        for (name, limit) in servers {
+            let Some(member) = self.members.iter().find(|member| member.name == *name) else { continue };
+            let (name, server, ground) = (name.clone(), member.server.clone(), self.ground.clone());
             let (finder, permits) = (self.finder.clone(), permits.clone());
-            self.n_expected += 1;
+            self.asked.push((name.clone(), Instant::now() + *limit));
             self.runtime.spawn(async move {
                 let _permit = permits.acquire().await;
                 let listing = match Client::start(&server, &ground.guardian, &ground.working_dir).await {
@@ -104,15 +107,14 @@ impl Fleet {
         }
     }
 
-    /// What was found since the last time; waits until all is found, `limit` is over or the session is cancelled.
-    pub(crate) fn found(&mut self, limit: Duration) -> Vec<Found> {
-        let deadline = Instant::now() + limit;
+    /// What was found since the last time; waits until each has answered or its time is over, or the session is cancelled.
+    pub(crate) fn found(&mut self) -> Vec<Found> {
         let mut all = Vec::new();
-        while self.n_expected > 0 {
+        while let Some(deadline) = self.asked.iter().map(|(_, deadline)| *deadline).max() {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.found.recv_timeout(left.min(POLL)) {
                 Ok(found) => {
-                    self.n_expected -= 1;
+                    self.asked.retain(|(name, _)| *name != found.0);
                     all.push(found);
                 }
                 Err(RecvTimeoutError::Timeout) if !left.is_zero() && !self.cancel.is_cancelled() => {}
@@ -120,6 +122,11 @@ impl Fleet {
             }
         }
         all
+    }
+
+    /// Who was asked and has not answered.
+    pub(crate) fn unanswered(&self) -> impl Iterator<Item = &str> {
+        self.asked.iter().map(|(name, _)| name.as_str())
     }
 
     /// Makes sure that the server runs; gives what it says of itself if it had to be started.
@@ -190,7 +197,7 @@ impl Fleet {
                 "timeout",
                 format!("{name}.{tool} does not answer and was stopped, in seconds: limit {}", limit.as_secs()),
             )
-            .with_hint("ask for less, or give the server a longer tool_timeout_secs in mcp.json"),
+            .with_hint("ask for less, or give the server a longer tool_timeout_secs in its file"),
             Some(Err(CallError::Broken)) => {
                 let why = match member.client.as_mut() {
                     Some(client) => runtime.block_on(client.explain()),

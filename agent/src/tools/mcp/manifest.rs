@@ -18,6 +18,9 @@ const FORMAT: u32 = 1;
 /// More than any list of tools that the catalogue takes in practice.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
+/// A mark holds a hash.
+const MAX_MARK_BYTES: u64 = 100;
+
 #[derive(Serialize, Deserialize)]
 struct Manifest {
     format: u32,
@@ -58,6 +61,7 @@ impl Manifests {
             tools: listing.tools.clone(),
         };
         fs::create_dir_all(&self.0)?;
+        drop(fs::remove_file(self.mark(name)));
         let path = self.file(name);
         let fresh = path.with_extension(format!("{}.new", std::process::id()));
         let written = File::create(&fresh).and_then(|mut file| {
@@ -67,8 +71,24 @@ impl Manifests {
         written.and_then(|()| fs::rename(&fresh, path)).inspect_err(|_| drop(fs::remove_file(&fresh)))
     }
 
+    /// Whether `server` was asked before and has not answered in time.
+    pub(crate) fn was_late(&self, name: &str, server: &McpServer) -> bool {
+        let mut marked = String::new();
+        let read = File::open(self.mark(name)).and_then(|file| file.take(MAX_MARK_BYTES).read_to_string(&mut marked));
+        read.is_ok() && marked == command_sha256(server)
+    }
+
+    /// Remembers that `server` has not answered in time; a mark that cannot be made costs a wait and nothing else.
+    pub(crate) fn mark_late(&self, name: &str, server: &McpServer) {
+        drop(fs::create_dir_all(&self.0).and_then(|()| fs::write(self.mark(name), command_sha256(server))));
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.0.join(format!("{name}.json"))
+    }
+
+    fn mark(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.late"))
     }
 }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 use self::anchor::KnownWords;
 use self::embeddings::Embeddings;
 use self::lexical::Postings;
-use self::words::{stems, without_quoted, words};
+use self::words::{asked, stems, without_quoted, words};
 use super::catalogue::{Catalogue, Server, ToolEntry, ToolId};
 use crate::error::Result;
 
@@ -124,7 +124,7 @@ impl Index {
     }
 
     fn by_words(&self, query: &str) -> Vec<f32> {
-        let scores = self.postings.scores(stems(query));
+        let scores = self.postings.scores(asked(query));
         scores.into_iter().zip(&self.factors).map(|(score, factor)| score * factor).collect()
     }
 

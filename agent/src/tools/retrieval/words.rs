@@ -42,6 +42,31 @@ pub(crate) fn stems(text: &str) -> Vec<String> {
     words(text).into_iter().map(stem).collect()
 }
 
+/// The stems of a query: without its numbers, which are values and not purposes, and with the word for what an operator between two
+/// of them asks for.
+pub(crate) fn asked(query: &str) -> Vec<String> {
+    let mut found = stems(query);
+    found.retain(|word| !word.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_arithmetic(query) {
+        found.extend(stems("calculate expression"));
+    }
+    found
+}
+
+/// Whether a sign of arithmetic stands between numbers or brackets. A stroke or a dash needs room around it: it may belong to a date.
+fn is_arithmetic(text: &str) -> bool {
+    let operand = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit() || matches!(c, '(' | ')' | '.'));
+    text.char_indices().any(|(at, c)| {
+        let (before, after) = (&text[..at], &text[at + c.len_utf8()..]);
+        let sign = match c {
+            '+' | '*' | '^' | '×' | '÷' => true,
+            '/' | '-' => (before.ends_with(' ') && after.starts_with(' ')) || before.ends_with(')'),
+            _ => false,
+        };
+        sign && operand(before.trim_end().chars().next_back()) && operand(after.trim_start().chars().next())
+    })
+}
+
 /// Takes English endings off: plural, `-ing`, `-ed`, a last `e`; `y` becomes `i`. Lighter than Porter's steps, since a wrong merge
 /// costs more than a missed one among short descriptions.
 fn stem(mut word: String) -> String {
@@ -106,7 +131,7 @@ fn finish(word: &mut String, found: &mut Vec<String>) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{stems, words};
+    use super::{asked, stems, words};
 
     proptest! {
         #[test]
@@ -120,6 +145,15 @@ mod tests {
     fn names_and_questions_are_taken_apart() {
         let taken = words("What is 17.5% of the minLot_size in README.md? Größe HTTPServer");
         assert_eq!(taken, ["17", "5", "percent", "min", "lot", "size", "readme", "md", "größe", "httpserver"]);
+    }
+
+    #[test]
+    fn a_query_is_read_without_its_numbers_and_with_its_arithmetic() {
+        assert_eq!(asked("What is 15% of 80?"), ["percent"]);
+        for query in ["What is 23 * 47?", "12*(7+3)-5", "1.5 - 2", "(3) / 2"] {
+            assert_eq!(asked(query), ["calculat", "expression"], "{query}");
+        }
+        assert!(asked("2026-12-25 1/3 3 -").is_empty());
     }
 
     #[test]
