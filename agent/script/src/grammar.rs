@@ -127,9 +127,9 @@ fn is_name(text: &str) -> bool {
     starts && text.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) && !KEYWORDS.contains(&text)
 }
 
-/// Text as a literal of the grammar.
+/// Text as a literal of the grammar, whose lexer takes no control character as it is, DEL included.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    serde_json::Value::from(text).to_string().replace('\x7f', "\\u007f")
 }
 
 /// One of several words, as a terminal.

@@ -27,6 +27,7 @@ fn shell(program: &Program, preparation: &str, arguments: &str) -> Output {
 }
 
 /// The same in a mount namespace of its own; `None` where the system refuses that, which is said past the capture of the test runner.
+#[expect(clippy::explicit_write, reason = "the test runner hides what `eprintln` prints in a test that passes")]
 fn in_namespace(program: &Program, preparation: &str, arguments: &str) -> Option<Output> {
     let allowed = std::process::Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).output();
     if !allowed.is_ok_and(|output| output.status.success()) {

@@ -1,7 +1,5 @@
 //! The canonical form: what it looks like, and that it is the same program with the same comments.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
-
 use super::words::comment_text;
 use super::{canonical, lexer};
 use crate::lexer::Tok;

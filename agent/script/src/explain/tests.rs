@@ -1,7 +1,5 @@
 //! Explanations of programs with mistakes in them.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
-
 use super::explain;
 use crate::{Limits, Signature, compile};
 use expect_test::{Expect, expect};

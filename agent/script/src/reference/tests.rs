@@ -1,7 +1,5 @@
 //! The reference against the language: examples are run, and nothing that the language has is missing.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
-
 use super::{SECTIONS, lookup, nearest_entry, reference, reference_page};
 use crate::ast::{AUGMENTED, BINARY, COMPARISONS};
 use crate::lexer::KEYWORDS;

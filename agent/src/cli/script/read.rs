@@ -1,22 +1,21 @@
 //! Reading a program: a file, a pipe, or standard input, which Ctrl-C ends even where nobody writes to it.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 
 use super::MAX_SOURCE_BYTES;
 use crate::cancel::{Cancel, POLL};
 use crate::cli::model::cancelled;
 use crate::error::{Error, ErrorKind, Result};
+use crate::text_file::TextFile;
+
+const PROGRAM: TextFile =
+    TextFile { what: "the program", max_bytes: MAX_SOURCE_BYTES as usize, kind: ErrorKind::Usage, hint: None };
 
 /// The program in `file`, or on standard input for `-`.
 pub(super) fn source(file: &Path, cancel: &Cancel) -> Result<String> {
-    let (sender, receiver) = sync_channel(1);
-    let path = file.to_owned();
-    background(move || drop(sender.send(read(&path))))?;
-    receive(&receiver, cancel)?.unwrap_or_else(|| Err(unreadable(file, "the reader has ended")))
+    if file == Path::new("-") { PROGRAM.read_stdin(cancel) } else { PROGRAM.read(file, cancel) }
 }
 
 /// Runs what may block for ever on a thread of its own, which ends with the process.
@@ -35,22 +34,4 @@ pub(super) fn receive<T>(receiver: &Receiver<T>, cancel: &Cancel) -> Result<Opti
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-}
-
-fn read(file: &PathBuf) -> Result<String> {
-    let mut source = String::new();
-    let read = if file == Path::new("-") {
-        io::stdin().lock().take(MAX_SOURCE_BYTES + 1).read_to_string(&mut source)
-    } else {
-        File::open(file).and_then(|file| file.take(MAX_SOURCE_BYTES + 1).read_to_string(&mut source))
-    };
-    read.map_err(|error| unreadable(file, &error.to_string()))?;
-    if source.len() as u64 > MAX_SOURCE_BYTES {
-        return Err(unreadable(file, &format!("longer than its limit of {MAX_SOURCE_BYTES} bytes")));
-    }
-    Ok(source)
-}
-
-fn unreadable(file: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("cannot read the program ({why}): {}", file.display()))
 }
