@@ -63,7 +63,7 @@ fn servers_that_cannot_start_are_named() {
     expect![[r#"
         exit 78
         -- stderr
-        mote: mcp.json does not parse, line 2, column 18: key must be a string
+        mote: the servers' file does not parse, line 2, column 18: key must be a string
           hint: correct ROOT/home/mcp.json and try again
     "#]]
     .assert_eq(&program.run(&["tools", "list"]));

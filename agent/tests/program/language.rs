@@ -292,6 +292,8 @@ fn commands_show_tools_limits_and_save_a_program() {
         instructions: at most 50000
         fs.list(path: str = ".", pattern: str = "*", recursive: bool = False, kind: "any" | "file" | "folder" = "any")
         fs.read(path: str, start: int = 1, lines: int = 500)
+        fs.head(path: str, lines: int = 10)
+        fs.tail(path: str, lines: int = 10)
         fs.stat(path: str)
         fs.search(pattern: str, path: str = ".", files: str = "*", regex: bool = False)
         fs.largest(path: str = ".", limit: int = 10)
