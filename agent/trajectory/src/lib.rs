@@ -15,10 +15,13 @@ mod error;
 mod header;
 mod json;
 mod outcome;
+mod rebuild;
 mod record;
 mod step;
+mod text;
 mod trajectory;
 mod values;
+mod view;
 
 pub use chain::{ChainHasher, verify};
 pub use error::{Error, ErrorKind};
@@ -31,5 +34,7 @@ pub use step::{
     Call, CallEnd, CallResult, Configuration, Context, ContextMode, EndedBy, ErrorClass, Fragment, ProgramEnd, Request,
     Role, Selection, SelectionSource, Span, SpanKind, Stage, StageEnd, Turn, TurnKind, VmUse,
 };
+pub use text::Text;
 pub use trajectory::{Assembler, Gap, GapReason, SCHEMA, Trajectory};
 pub use values::{Finite, JsonText, Reason, Recorded, Sha256, Timestamp, TrajectoryId};
+pub use view::View;
