@@ -60,6 +60,7 @@ def main() -> None:
     reported.add_argument("raw", type=Path)
     reported.add_argument("--markdown", type=Path)
     reported.add_argument("--json", type=Path)
+    reported.add_argument("--note", default="", help="a sentence for the record, such as which mote it was")
     reported.set_defaults(action=report)
     arguments = parser.parse_args()
     arguments.action(arguments)
@@ -147,10 +148,13 @@ def line(record: dict) -> str:
     return head + ", ".join(f"{name} {value:.1f}" for name, value in figures(record).items())
 
 
+def is_quiet(record: dict) -> bool:
+    return record["phase"] == "busy" or record.get("others", 0) <= QUIET
+
+
 def quiet(records: list[dict]) -> list[dict]:
     """Without those that were disturbed, where the same was measured undisturbed."""
     kind = lambda record: (record["shape"], record["engine"], record["phase"], record["threads"])
-    is_quiet = lambda record: record["phase"] == "busy" or record.get("others", 0) <= QUIET
     measured = {kind(record) for record in records if is_quiet(record) and "error" not in record}
     return [record for record in records if is_quiet(record) or kind(record) not in measured]
 
@@ -188,17 +192,21 @@ def medians(records: list[dict]) -> tuple[dict, dict]:
         if "error" in record:
             failed[(record["shape"], record["engine"])] = record["error"]
         for name, value in figures(record).items():
-            values[(record["shape"], record["threads"])][name][record["engine"]].append(value)
-    return {key: {name: {engine: {"median": median(all), "low": min(all), "high": max(all), "n": len(all)}
-                         for engine, all in by_engine.items()}
-                  for name, by_engine in table.items()}
+            values[(record["shape"], record["threads"])][name][record["engine"]].append((value, is_quiet(record)))
+    return {key: {name: {engine: summary(measured) for engine, measured in by_engine.items()} for name, by_engine in table.items()}
             for key, table in values.items()}, failed
+
+
+def summary(measured: list[tuple[float, bool]]) -> dict:
+    values = [value for value, _ in measured]
+    return {"median": median(values), "low": min(values), "high": max(values), "n": len(values),
+            "quiet": all(is_quiet for _, is_quiet in measured)}
 
 
 def report(arguments: argparse.Namespace) -> None:
     records = [json.loads(text) for text in arguments.raw.read_text().splitlines()]
     tables, failed = medians(records)
-    lines = ["# mote beside its peers", "", about(records), ""]
+    lines = ["# mote beside its peers", "", f"{arguments.note} {about(records)}".strip(), ""]
     for (shape, threads), table in sorted(tables.items()):
         lines += [f"## {shape}, {threads} thread{'s' if threads > 1 else ''}", "", *markdown(table), ""]
     if failed:
@@ -207,7 +215,7 @@ def report(arguments: argparse.Namespace) -> None:
     text = "\n".join(lines).rstrip() + "\n"
     if arguments.json:
         flat = [{"shape": shape, "threads": threads, "figures": table} for (shape, threads), table in sorted(tables.items())]
-        record = {"about": facts(records), "tables": flat, "failed": [[*key, why] for key, why in failed.items()]}
+        record = {"about": facts(records) | {"note": arguments.note}, "tables": flat, "failed": [[*key, why] for key, why in failed.items()]}
         arguments.json.write_text(json.dumps(record, indent=1) + "\n")
     if arguments.markdown:
         arguments.markdown.write_text(text)
@@ -228,7 +236,7 @@ def markdown(table: dict) -> list[str]:
             digits = 2 if value < 20 else 1 if value < 100 else 0
             own = row.get("mote", {}).get("median")
             ratio = f" ({own / value:.2f}x)" if own and not engine.startswith("mote") and value else ""
-            cells.append(f"{value:.{digits}f}{ratio}")
+            cells.append(f"{value:.{digits}f}{'' if row[engine]['quiet'] else '*'}{ratio}")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
 
@@ -251,7 +259,7 @@ def about(records: list[dict]) -> str:
     ik = f", ik_llama.cpp {fact['ik_llama.cpp']}" if fact["ik_llama.cpp"] else ""
     return (f"{fact['cpu']}, {fact['cores']} cores; {versions}{ik}. {fact['processes']} processes from {fact['first']} to "
             f"{fact['last']}. Tokens a second, the median of the rounds; in brackets what mote reaches as a multiple of it "
-            f"(for memory and load less is better).")
+            f"(for memory and load less is better). A star: others took more than {QUIET:.0%} of the machine.")
 
 
 def cpu() -> str:

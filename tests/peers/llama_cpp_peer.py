@@ -15,6 +15,7 @@ import llama_cpp as C
 from memory import anonymous_bytes
 
 BATCH = 512
+LONG = 2048
 
 
 def main() -> None:
@@ -34,7 +35,7 @@ def main() -> None:
         runner.prefill(arguments.after)
         report["decode_tok_s"], report["p99_ms"] = runner.decode(arguments.decode)
     if arguments.decode_2k:
-        runner.prefill(2048)
+        report["prefill"][LONG] = runner.prefill(LONG)
         report["decode_tok_s_2k"], _ = runner.decode(arguments.decode_2k)
     report["kv_bytes"] = kv_bytes(model, C.llama_n_ctx(context))
     report["system"] = C.llama_print_system_info().decode()
@@ -69,7 +70,7 @@ def load(arguments: argparse.Namespace):
     parameters = C.llama_context_default_params()
     longest = max([*arguments.prefill, arguments.after + arguments.decode, 64])
     if arguments.decode_2k:
-        longest = max(longest, 2048 + arguments.decode_2k)
+        longest = max(longest, LONG + arguments.decode_2k)
     parameters.n_ctx = longest
     parameters.n_batch = parameters.n_ubatch = BATCH
     parameters.n_threads = parameters.n_threads_batch = arguments.threads

@@ -39,4 +39,5 @@ for shape in ${SHAPES:-135M 4B}; do
 		;;
 	esac
 done
-"$python" tests/peers/compare.py report "$raw" --markdown targets/bench/peers.md --json targets/bench/peers.json
+"$python" tests/peers/compare.py report "$raw" --markdown targets/bench/peers.md --json targets/bench/peers.json \
+	--note "mote $(git log -1 --format="%h of %cs" 2> /dev/null || echo of an unknown commit)."
