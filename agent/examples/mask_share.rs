@@ -6,13 +6,15 @@
 //! chose one after the other; what the grammar forced is left out, because it costs no step of its own.
 #![expect(clippy::print_stdout, reason = "an example shows its result on the terminal")]
 
+#[path = "../script/examples/loaded/mod.rs"]
+mod loaded;
+
 use std::error::Error;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use mote_model::{Bundle, GenerateOptions, Grammar, LoadOptions, Model};
-use mote_script::{Signature, grammar};
-use serde_json::json;
+use mote_script::grammar;
 
 const N_TOOLS: usize = 32;
 const PROMPT: &str = "Write a program that lists the files of a folder, sums their sizes and answers.\n";
@@ -22,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let number = |index: usize, default: usize| arguments.get(index).and_then(|a| a.parse().ok()).unwrap_or(default);
     let dir = arguments.first().map_or("bundle", String::as_str);
     let model = Model::load(Bundle::open(dir.as_ref())?, &LoadOptions::default())?;
-    let lark = grammar::lark(&tools()?, true, &grammar::Options::default())?;
+    let lark = grammar::lark(&loaded::tools(N_TOOLS)?, true, &grammar::Options::default())?;
     let started = Instant::now();
     let compiled = Grammar::compile(model.tokenizer(), &lark)?;
     println!("{N_TOOLS} tools: {} bytes of grammar, first compiled in {:.1?}", lark.len(), started.elapsed());
@@ -83,15 +85,4 @@ fn summary(mut steps: Vec<Duration>) -> Summary {
     let n = steps.len();
     let mean = steps.iter().sum::<Duration>() / u32::try_from(n).unwrap_or(1).max(1);
     Summary { n, mean, median: steps.get(n / 2).copied().unwrap_or_default() }
-}
-
-fn tools() -> Result<Vec<Signature>, mote_script::Error> {
-    let signature = |i: usize| {
-        let own = format!("own{i}");
-        let schema = json!({"type": "object", "required": ["path"], "properties": {"path": {"type": "string"},
-            "kind": {"enum": ["a", "b", "c", own]}, "n": {"type": "integer"}, "deep": {"type": "boolean"},
-            own.as_str(): {"type": "string"}}});
-        Signature::from_json_schema(&format!("server{}", i / 4), &format!("tool{i}"), "", &schema)
-    };
-    (0..N_TOOLS).map(signature).collect()
 }

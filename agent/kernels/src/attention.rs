@@ -95,6 +95,59 @@ impl Partial {
     }
 }
 
+/// The kernel of a tile by blocks of positions, each expanded to f32 once: scores, softmax and values of each [`ROWS`] queries.
+/// It calls `expand`, `score`, `softmax` and `add_values` of the module that it stands in, within the instructions of the
+/// function that it stands in; `$no_scores` is where the scores of a block go.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! attend_by_blocks {
+    ($tile:ident, $partials:ident, $no_scores:expr) => {
+        let n_partials = $tile.q.len().div_ceil(ROWS);
+        let partials = &mut $partials[..n_partials];
+        let per_head = $tile.head_dim / 8;
+        let mut scaled = [[[[0.0; 8]; ROWS]; MAX_HEAD_DIM / 8]; TILE_ROWS / ROWS];
+        for (r, q) in $tile.q.iter().enumerate() {
+            for (scaled, q) in scaled[r / ROWS].iter_mut().zip(q.chunks(8)) {
+                for (scaled, q) in scaled[r % ROWS].iter_mut().zip(q) {
+                    *scaled = q * $tile.scale;
+                }
+            }
+        }
+        let block_bytes = BLOCK * $tile.row_bytes();
+        let mut expanded = [[0.0; 8]; BLOCK * MAX_HEAD_DIM / 8];
+        for (block, (keys, values)) in $tile.keys.chunks(block_bytes).zip($tile.values.chunks(block_bytes)).enumerate()
+        {
+            let mut scores = [$no_scores; TILE_ROWS / ROWS];
+            let mut shrink = [[0.0; ROWS]; TILE_ROWS / ROWS];
+            let keys = expand($tile, keys, &mut expanded);
+            for (i, partial) in partials.iter_mut().enumerate() {
+                let q = &scaled[i][..per_head];
+                match $tile.q.len() - ROWS * i {
+                    1 => score::<1>(q, keys, &mut scores[i]),
+                    2 => score::<2>(q, keys, &mut scores[i]),
+                    3 => score::<3>(q, keys, &mut scores[i]),
+                    _ => score::<ROWS>(q, keys, &mut scores[i]),
+                }
+                let mut visible = [0; ROWS];
+                for (visible, all) in visible.iter_mut().zip(&$tile.visible[ROWS * i..]) {
+                    *visible = all.saturating_sub(block * BLOCK).min(BLOCK) as i32;
+                }
+                shrink[i] = softmax(&mut scores[i], visible, partial);
+            }
+            let values = expand($tile, values, &mut expanded);
+            for (i, partial) in partials.iter_mut().enumerate() {
+                match $tile.q.len() - ROWS * i {
+                    1 => add_values::<1>(&scores[i], values, per_head, shrink[i], partial),
+                    2 => add_values::<2>(&scores[i], values, per_head, shrink[i], partial),
+                    3 => add_values::<3>(&scores[i], values, per_head, shrink[i], partial),
+                    _ => add_values::<ROWS>(&scores[i], values, per_head, shrink[i], partial),
+                }
+            }
+        }
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) use attend_by_blocks;
+
 pub(crate) fn attention_by(by: &Dispatch, pool: &Pool, args: &AttentionArgs<'_>, out: &mut [f32]) -> Result<(), Error> {
     check(args, out.len())?;
     if out.is_empty() {

@@ -41,7 +41,6 @@ type Job = dyn Fn(usize, usize) + Sync;
 pub struct Pool {
     shared: Arc<Shared>,
     threads: usize,
-    cores: Cores,
     callers: Mutex<()>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -77,14 +76,9 @@ thread_local! {
 
 impl Pool {
     /// Starts `threads - 1` workers; with the caller of [`Pool::run`] that is `threads`, in 1..=[`MAX_THREADS`]. Where a
-    /// machine has fast and slow cores, the workers are bound to the fast ones; see [`Pool::bind_this_thread`] too.
+    /// machine has fast and slow cores, the workers are bound to the fast ones; the caller is left where it is.
     pub fn new(threads: usize) -> Result<Self, Error> {
         Self::named("mote-kernels", threads, if threads > 1 { Cores::detect(threads) } else { Cores::ALL })
-    }
-
-    /// As [`Pool::new`], with the workers on any core.
-    pub fn unbound(threads: usize) -> Result<Self, Error> {
-        Self::named("mote-kernels", threads, Cores::ALL)
     }
 
     /// With a name for the threads, of which the system shows 15 bytes.
@@ -100,7 +94,7 @@ impl Pool {
             sleep: Mutex::new(()),
             wake: Condvar::new(),
         });
-        let mut pool = Self { shared, threads, cores, callers: Mutex::new(()), workers: Vec::with_capacity(threads) };
+        let mut pool = Self { shared, threads, callers: Mutex::new(()), workers: Vec::with_capacity(threads) };
         for worker in 1..threads {
             let shared = Arc::clone(&pool.shared);
             let builder = std::thread::Builder::new().name(name.to_owned());
@@ -114,11 +108,6 @@ impl Pool {
             );
         }
         Ok(pool)
-    }
-
-    /// Binds the calling thread to the cores of the workers, for a thread that does little but call [`Pool::run`].
-    pub fn bind_this_thread(&self) {
-        self.cores.bind_this_thread();
     }
 
     /// Threads, the caller's included.

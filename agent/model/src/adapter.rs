@@ -74,11 +74,6 @@ impl Adapter {
         &self.inner.id
     }
 
-    /// Bytes of the file, mapped.
-    pub fn mapped_bytes(&self) -> usize {
-        self.inner.map.len()
-    }
-
     /// The identity of the bundle that it was checked against.
     pub(crate) fn bundle_id(&self) -> &str {
         &self.inner.bundle_id

@@ -95,11 +95,6 @@ impl Bundle {
         layers.chain([output.to_owned()]).map(|name| self.weights.get(&name)?.matrix()).collect()
     }
 
-    /// Bytes of weights that are mapped, not copied.
-    pub fn mapped_bytes(&self) -> usize {
-        self.weights.map().len()
-    }
-
     /// Hashes every file and looks at every scale; `progress` hears bytes done and total and may break off.
     ///
     /// # Errors

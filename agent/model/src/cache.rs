@@ -67,7 +67,7 @@ impl Layout {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        (2 * self.layers * self.kv_heads) as u64 * (self.capacity * self.row_bytes) as u64
+        (2 * self.layers * self.kv_heads) as u64 * (self.capacity as u64 * self.row_bytes as u64)
     }
 
     /// Bytes of the keys of one layer; the values have as many.
@@ -107,8 +107,9 @@ impl KvCache {
     pub(crate) fn new(a: &Architecture, kind: KvKind, capacity: usize) -> Result<KvCache> {
         let layout = Layout::new(a, kind, capacity);
         let bytes = layout.bytes();
-        if bytes > MAX_CACHE_BYTES {
-            let message = format!("the kv cache is larger than {MAX_CACHE_BYTES} bytes: {bytes}");
+        let limit = MAX_CACHE_BYTES.min(isize::MAX as u64);
+        if bytes > limit {
+            let message = format!("the kv cache is larger than {limit} bytes: {bytes}");
             return Err(Error::new(ErrorKind::Shape, message).hint("ask for a smaller context"));
         }
         let memory = Memory::zeroed(bytes as usize)

@@ -1,6 +1,7 @@
 //! From logits to one token: greedy, or temperature, then min-p, then top-p, with a seed.
 //!
-//! Invariants: the same logits, mask and seed give the same token on every machine; among equal logits the lowest id wins; a token outside the mask is never drawn. Logits that are not finite are an error, never a panic.
+//! Invariants: the same logits, mask and seed give the same token on every machine; among equal logits the lowest id wins; a
+//! token outside the mask is never drawn. Logits that are not finite are an error, never a panic.
 
 use crate::error::{Error, ErrorKind, Result};
 

@@ -1,8 +1,8 @@
 //! Conversations on disk: the tokens and the KV cache, in a form that is mapped back without a copy.
 //!
 //! A snapshot holds a header of one page, the tokens, and the memory of the cache as it is, of which only the rows in use
-//! are written; the rest of the file is a hole. Mapped privately it is the cache itself: pages are read when they are needed
-//! and copied when they are written. A model with another context window copies the rows instead. The form is described
+//! are written; the rest of the file is a hole. Mapped privately it is the cache itself, once the checksum has read the rows
+//! in use: pages are copied when they are written. A model with another context window copies the rows instead. The form is described
 //! in `docs/bundle.md`. What it does not do: find, name or delete snapshots.
 
 use std::fs::File;

@@ -5,6 +5,8 @@
 //! The vocabulary is that of a byte-level BPE; text is cut greedily, which is close enough to what a model writes.
 #![expect(clippy::print_stdout, reason = "an example shows its result on the terminal")]
 
+mod loaded;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
@@ -14,8 +16,8 @@ use llguidance::api::TopLevelGrammar;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 use llguidance::{Matcher, ParserFactory};
-use mote_script::{Signature, grammar};
-use serde_json::{Value, json};
+use mote_script::grammar;
+use serde_json::Value;
 
 const PROGRAMS: &[&str] = &[
     "answer(server0.tool0(path=\"/\", n=3).size)\n",
@@ -29,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |index: usize, default: usize| arguments.get(index).and_then(|a| a.parse().ok()).unwrap_or(default);
     let path = arguments.first().map_or("tokenizer.json", String::as_str);
-    let tools = tools(number(1, 32))?;
+    let tools = loaded::tools(number(1, 32))?;
     let env: TokEnv = Arc::new(Vocabulary { trie: vocabulary(&serde_json::from_slice(&std::fs::read(path)?)?)? });
     let capabilities = InferenceCapabilities { ff_tokens: true, ..Default::default() };
     let mut factory = ParserFactory::new(&env, capabilities, &SlicedBiasComputer::general_slices())?;
@@ -78,17 +80,6 @@ fn show(what: &str, mut times: Vec<Duration>) {
     let at = |part: usize| times.get((times.len() * part / 100).min(times.len().saturating_sub(1))).copied();
     let mean = times.iter().sum::<Duration>() / u32::try_from(times.len()).unwrap_or(1).max(1);
     println!("{what}: mean {mean:?}, median {:?}, 99% {:?}", at(50).unwrap_or_default(), at(99).unwrap_or_default());
-}
-
-fn tools(n: usize) -> Result<Vec<Signature>, mote_script::Error> {
-    let signature = |i: usize| {
-        let own = format!("own{i}");
-        let schema = json!({"type": "object", "required": ["path"], "properties": {"path": {"type": "string"},
-            "kind": {"enum": ["a", "b", "c", own]}, "n": {"type": "integer"}, "deep": {"type": "boolean"},
-            own.as_str(): {"type": "string"}}});
-        Signature::from_json_schema(&format!("server{}", i / 4), &format!("tool{i}"), "", &schema)
-    };
-    (0..n).map(signature).collect()
 }
 
 struct Vocabulary {

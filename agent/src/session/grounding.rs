@@ -1,10 +1,10 @@
 //! Grounding: arguments that quote the task can only be written as the task has them.
 //!
 //! A small model copies a worked example's argument as readily as the task's own. A tool marks in its schema the
-//! parameters whose values a person says in the task (`"x-from-task": "path" | "words" | "number" | "numbers" | "unit" | "expression"`); while the task holds
-//! something of that kind, a literal for such a parameter is one of those (or, for words, its default), and any other
-//! expression stays allowed. This
-//! narrows the decoding grammar only: a program that was written otherwise runs as it is.
+//! parameters whose values a person says in the task (`"x-from-task": "path" | "words" | "number" | "numbers" | "unit" |
+//! "expression"`); while the task holds something of that kind, a literal for such a parameter is one of those (or, for words,
+//! its default), and any other expression stays allowed. This narrows the decoding grammar only: a program that was written
+//! otherwise runs as it is.
 
 use mote_script::{JsonText, Schema, Signature};
 use serde_json::Value;

@@ -367,15 +367,17 @@ impl<'a> Session<'a> {
     }
 
     fn observe(&mut self, program: &str, ran: &Ran, cut: bool) -> Result<String> {
+        let limit = self.options.budgets.program_tokens;
+        let error = match &ran.error {
+            _ if cut => Some(format!("the program was cut at its limit of {limit} tokens; write a shorter one")),
+            error => error.as_ref().map(|error| error.report(program).trim_end().to_owned()),
+        };
         let mut text = ran.printed.trim_end().to_owned();
-        if cut {
-            let limit = self.options.budgets.program_tokens;
-            text.push_str(&format!("Error: the program was cut at its limit of {limit} tokens; write a shorter one"));
-        } else if let Some(error) = &ran.error {
+        if let Some(error) = error {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(&format!("Error: {}", error.report(program).trim_end()));
+            text.push_str(&format!("Error: {error}"));
         }
         if text.is_empty() {
             text.push_str("(nothing was printed; answer(x) ends the task)");

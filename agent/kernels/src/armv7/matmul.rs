@@ -110,7 +110,8 @@ macro_rules! bytes {
     };
 }
 
-/// Adds one group of a panel to its rows; `r0` is at the quants, `r1` at the scales. `$lanes_to_pairs` turns `q8`..`q11` into two sums of 32 bits for each row.
+/// Adds one group of a panel to its rows; `r0` is at the quants, `r1` at the scales. `$lanes_to_pairs` turns `q8`..`q11` into
+/// two sums of 32 bits for each row.
 macro_rules! add_group {
     ($name:ident, $kind:expr, $columns:ident, [$($lanes_to_pairs:literal),*], [$($min:literal),*]) => {
         /// # Safety

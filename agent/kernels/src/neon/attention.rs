@@ -5,7 +5,7 @@ use std::arch::aarch64::*;
 
 use super::exp::exp;
 use super::{load, load_scales, store};
-use crate::attention::{Partial, ROWS, TILE_ROWS, Tile};
+use crate::attention::{Partial, ROWS, TILE_ROWS, Tile, attend_by_blocks};
 use crate::cache::scale_bytes;
 use crate::format::GROUP;
 use crate::{CacheKind, MAX_HEAD_DIM};
@@ -15,47 +15,7 @@ const BLOCK: usize = 32;
 
 #[target_feature(enable = "neon")]
 pub(super) fn attend(tile: &Tile<'_>, partials: &mut [Partial]) {
-    let n_partials = tile.q.len().div_ceil(ROWS);
-    let partials = &mut partials[..n_partials];
-    let per_head = tile.head_dim / 8;
-    let mut scaled = [[[[0.0; 8]; ROWS]; MAX_HEAD_DIM / 8]; TILE_ROWS / ROWS];
-    for (r, q) in tile.q.iter().enumerate() {
-        for (scaled, q) in scaled[r / ROWS].iter_mut().zip(q.chunks(8)) {
-            for (scaled, q) in scaled[r % ROWS].iter_mut().zip(q) {
-                *scaled = q * tile.scale;
-            }
-        }
-    }
-    let block_bytes = BLOCK * tile.row_bytes();
-    let mut expanded = [[0.0; 8]; BLOCK * MAX_HEAD_DIM / 8];
-    for (block, (keys, values)) in tile.keys.chunks(block_bytes).zip(tile.values.chunks(block_bytes)).enumerate() {
-        let mut scores = [[vdupq_n_f32(0.0); BLOCK]; TILE_ROWS / ROWS];
-        let mut shrink = [[0.0; ROWS]; TILE_ROWS / ROWS];
-        let keys = expand(tile, keys, &mut expanded);
-        for (i, partial) in partials.iter_mut().enumerate() {
-            let q = &scaled[i][..per_head];
-            match tile.q.len() - ROWS * i {
-                1 => score::<1>(q, keys, &mut scores[i]),
-                2 => score::<2>(q, keys, &mut scores[i]),
-                3 => score::<3>(q, keys, &mut scores[i]),
-                _ => score::<ROWS>(q, keys, &mut scores[i]),
-            }
-            let mut visible = [0; ROWS];
-            for (visible, all) in visible.iter_mut().zip(&tile.visible[ROWS * i..]) {
-                *visible = all.saturating_sub(block * BLOCK).min(BLOCK) as i32;
-            }
-            shrink[i] = softmax(&mut scores[i], visible, partial);
-        }
-        let values = expand(tile, values, &mut expanded);
-        for (i, partial) in partials.iter_mut().enumerate() {
-            match tile.q.len() - ROWS * i {
-                1 => add_values::<1>(&scores[i], values, per_head, shrink[i], partial),
-                2 => add_values::<2>(&scores[i], values, per_head, shrink[i], partial),
-                3 => add_values::<3>(&scores[i], values, per_head, shrink[i], partial),
-                _ => add_values::<ROWS>(&scores[i], values, per_head, shrink[i], partial),
-            }
-        }
-    }
+    attend_by_blocks!(tile, partials, [vdupq_n_f32(0.0); BLOCK]);
 }
 
 /// Eight elements of each query.

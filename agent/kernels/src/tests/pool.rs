@@ -119,12 +119,9 @@ fn threads_run_on_the_fast_cores() {
 
 #[test]
 fn a_bound_pool_runs_as_any() {
-    for pool in [Pool::new(2).unwrap(), Pool::unbound(2).unwrap()] {
+    for pool in [Pool::new(2).unwrap(), Pool::named("test", 2, Cores::ALL).unwrap()] {
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                pool.bind_this_thread();
-                counted(&pool, 50);
-            });
+            scope.spawn(|| counted(&pool, 50));
         });
     }
 }

@@ -1,8 +1,8 @@
 //! `mote.KvAttention`: norm and rotation of query and key heads, append to the cache, causal attention over it.
 //!
 //! The batch stands behind what the cache holds; the caller has made sure that there is room, and counts the positions once
-//! all layers are done. Keys and values are read back from the cache as they are stored there, so that a token sees the same numbers whether
-//! its predecessors came in the same batch or in an earlier one.
+//! all layers are done. Keys and values are read back from the cache as they are stored there, so that a token sees the same
+//! numbers whether its predecessors came in the same batch or in an earlier one.
 
 use mote_kernels::{AttentionArgs, attention, rms_norm, rope};
 use tract_core::internal::*;
