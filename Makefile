@@ -71,7 +71,8 @@ test-cpus: ## run the kernels' tests as on older x86-64 CPUs under qemu
 reference: ## write docs/language-reference.md from its tables
 	MOTE_UPDATE_REFERENCE=1 $(CARGO) test --release --quiet --package mote-script --lib reference
 
-test-deep: ## sample two hundred thousand programs of the grammar
+test-deep: ## run ten thousand programs through CPython too, and sample two hundred thousand of the grammar
+	MOTE_PROGRAMS=10000 $(CARGO) test --release --package mote-script --test differential
 	MOTE_SAMPLES=200000 $(CARGO) test --release --package mote-script --test grammar
 
 FUZZ_SECONDS ?= 600

@@ -75,6 +75,8 @@ pub(crate) enum Op {
     AddPair,
     /// Pops an iterable and extends the list, set or dict under it, which stays.
     Extend,
+    /// As `Extend` on a dict of keyword arguments, none of which may come twice.
+    ExtendKeywords,
     Iterate,
     /// Pushes the next value of the iterator on top, or pops it and jumps.
     Next(u32),

@@ -341,22 +341,33 @@ impl Heap {
         let len = items.len();
         let (start, stop, step) = self.bounds(parts, len)?;
         let new = match new {
-            Some(new) => self.collected(new)?,
-            None => Vec::new(),
+            Some(new) => Some(self.collected(new)?),
+            None => None,
         };
-        self.work(len.saturating_add(new.len()) as u64 / 8)?;
+        self.work(len.saturating_add(new.as_ref().map_or(0, Vec::len)) as u64 / 8)?;
         if step == 1 {
             let (start, stop) = (start as usize, stop.max(start) as usize);
+            let new = new.unwrap_or_default();
             self.change_list(id, len.saturating_add(new.len()), |items| {
                 items.splice(start..stop, new);
             })?;
             return Ok(());
         }
         let n = range_len(start, stop, step) as usize;
-        if !new.is_empty() || n == 0 {
-            return raise_with(Class::ValueError, "assignment to a slice with a step", "assign item by item");
-        }
         let mut at: Vec<usize> = (0..n).map(|i| start.wrapping_add(step.wrapping_mul(i as i64)) as usize).collect();
+        if let Some(new) = new {
+            if new.len() != n {
+                let message = format!("attempt to assign sequence of size {} to extended slice of size {n}", new.len());
+                return raise_with(Class::ValueError, message, "give as many items as the slice has");
+            }
+            return self.change_list(id, 0, |items| {
+                for (at, value) in at.into_iter().zip(new) {
+                    if let Some(place) = items.get_mut(at) {
+                        *place = value;
+                    }
+                }
+            });
+        }
         at.sort_unstable();
         let mut idx = 0usize;
         self.change_list(id, len, |items| {

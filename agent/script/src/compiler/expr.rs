@@ -265,11 +265,11 @@ impl Compiler {
                     self.constant(Const::Str(name.clone()), value.pos)?;
                     self.expr(value)?;
                     self.emit(Op::MakeDict(1), value.pos)?;
-                    self.emit(Op::Extend, value.pos)?;
+                    self.emit(Op::ExtendKeywords, value.pos)?;
                 }
                 Arg::DoubleStar(value) => {
                     self.expr(value)?;
-                    self.emit(Op::Extend, value.pos)?;
+                    self.emit(Op::ExtendKeywords, value.pos)?;
                 }
                 _ => {}
             }

@@ -59,7 +59,7 @@ pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> 
         "upper" => none(&args, name).and_then(|()| heap.string(text.to_uppercase())),
         "capitalize" => {
             let mut chars = text.chars();
-            let first: String = chars.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+            let first: String = chars.next().map(|c| title_case(c).collect()).unwrap_or_default();
             heap.string(first + &chars.as_str().to_lowercase())
         }
         "title" => heap.string(title(&text)),
@@ -201,11 +201,17 @@ fn title(text: &str) -> String {
         if inside {
             out.extend(c.to_lowercase());
         } else {
-            out.extend(c.to_uppercase());
+            out.extend(title_case(c));
         }
         inside = cased;
     }
     out
+}
+
+/// Of a character whose upper case is several, only the first stays upper.
+fn title_case(c: char) -> impl Iterator<Item = char> {
+    let mut upper = c.to_uppercase();
+    upper.next().into_iter().chain(upper.flat_map(char::to_lowercase))
 }
 
 fn expand_tabs(text: &str, size: usize) -> String {
@@ -288,7 +294,7 @@ fn split(heap: &mut Heap, text: &str, name: &str, args: &Args) -> Outcome<Value>
 
 fn split_space(text: &str, most: usize, right: bool, room: usize) -> Vec<&str> {
     let mut parts = Vec::new();
-    let mut rest = text.trim_matches(is_space);
+    let mut rest = if right { text.trim_end_matches(is_space) } else { text.trim_start_matches(is_space) };
     while !rest.is_empty() && parts.len() <= room {
         let cut = if parts.len() >= most {
             None

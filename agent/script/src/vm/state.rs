@@ -8,7 +8,7 @@ use crate::error::{Error, Kind};
 use crate::limits::Limits;
 
 const MAGIC: &[u8; 4] = b"mote";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 impl Vm {
     /// The whole state, fit for [`Vm::decode`].

@@ -224,6 +224,10 @@ impl Vm {
                 let (values, target) = (self.pop()?, *self.stack.last().ok_or_else(corrupt)?);
                 extend(&mut self.heap, target, values)?;
             }
+            Op::ExtendKeywords => {
+                let (values, target) = (self.pop()?, *self.stack.last().ok_or_else(corrupt)?);
+                extend_keywords(&mut self.heap, target, values)?;
+            }
             Op::Iterate => {
                 let value = self.pop()?;
                 let iter = self.heap.iterate(value)?;
@@ -530,4 +534,16 @@ fn extend(heap: &mut Heap, target: Value, values: Value) -> Outcome<()> {
         Object::Dict(_) => raise(Class::TypeError, format!("'{}' object is not a mapping", heap.type_name(values))),
         _ => Err(corrupt()),
     }
+}
+
+fn extend_keywords(heap: &mut Heap, target: Value, values: Value) -> Outcome<()> {
+    if let (Value::Object(id), Some(Object::Dict(given))) = (target, heap.object(values)) {
+        for (key, _) in given.iter() {
+            if heap.lookup(id, key)?.is_some() {
+                let name = heap.text(key).unwrap_or_default();
+                return raise(Class::TypeError, format!("got multiple values for keyword argument '{name}'"));
+            }
+        }
+    }
+    extend(heap, target, values)
 }

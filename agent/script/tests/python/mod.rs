@@ -62,15 +62,3 @@ pub(crate) fn answers(programs: &[String]) -> Vec<Case> {
     assert_eq!(cases.len(), programs.len(), "python3 did not answer every program");
     cases
 }
-
-/// Fails with the first of the differences.
-pub(crate) fn none_differ(cases: &[Case]) {
-    let differences: Vec<String> = cases.iter().filter_map(Case::difference).collect();
-    assert!(
-        differences.is_empty(),
-        "{} of {} differ\n{}",
-        differences.len(),
-        cases.len(),
-        differences[..differences.len().min(12)].join("\n")
-    );
-}
