@@ -22,8 +22,21 @@ pub struct Activations {
     cols: usize,
     quants: Vec<i8>,
     scales: Vec<GroupScale>,
+    tiles: Vec<u32>,
     rank: usize,
     projected: Vec<f32>,
+}
+
+/// Words of a group of one token in a tile.
+pub(crate) const TILE_WORDS: usize = GROUP / 4 + 4;
+
+/// How a backend wants many tokens laid out beside their rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiling {
+    /// The fewest tokens for which it wants it.
+    pub(crate) from: usize,
+    /// Tokens of a tile.
+    pub(crate) tokens: usize,
 }
 
 /// What a kernel needs of a group beside its integers.
@@ -118,7 +131,41 @@ impl Activations {
             let scales = unsafe { scales.part(chunk * groups..(chunk + 1) * groups) };
             by.quantize(x, quants, scales);
         });
+        self.tiles.clear();
+        if let Some(tiling) = by.tiling.filter(|tiling| tokens >= tiling.from) {
+            self.tile(pool, tiling.tokens);
+        }
         Ok(())
+    }
+
+    /// Lays the tokens out by tiles of `per_tile`, as [`Self::tiles`] gives them.
+    fn tile(&mut self, pool: &Pool, per_tile: usize) {
+        let groups = self.cols / GROUP;
+        let words = groups * TILE_WORDS * per_tile;
+        let mut tiles = std::mem::take(&mut self.tiles);
+        tiles.resize(self.tokens.div_ceil(per_tile) * words, 0);
+        let out = Disjoint::new(&mut tiles);
+        pool.run(self.tokens.div_ceil(per_tile), &|tile, _| {
+            // SAFETY: each chunk is run once and has its own tile.
+            let out = unsafe { out.part(tile * words..(tile + 1) * words) };
+            for t in 0..per_tile.min(self.tokens - tile * per_tile) {
+                let token = tile * per_tile + t;
+                let groups = self.quants(token).as_chunks::<GROUP>().0.iter().zip(self.scales(token));
+                for ((quants, scale), out) in groups.zip(out.chunks_exact_mut(TILE_WORDS * per_tile)) {
+                    let quads = quants.as_chunks::<4>().0.iter().map(|quad| u32::from_le_bytes(quad.map(|q| q as u8)));
+                    let rest = [
+                        scale.scale.to_bits(),
+                        scale.offset.to_bits(),
+                        (scale.negative_sum << 3) as u32,
+                        (scale.negative_sum << 7) as u32,
+                    ];
+                    for (word, out) in quads.chain(rest).zip(out[t..].iter_mut().step_by(per_tile)) {
+                        *out = word;
+                    }
+                }
+            }
+        });
+        self.tiles = tiles;
     }
 
     /// Rows of activations.
@@ -144,6 +191,16 @@ impl Activations {
     /// The integers of one token, all in -127..=127.
     pub(crate) fn quants(&self, token: usize) -> &[i8] {
         &self.quants[token * self.cols..][..self.cols]
+    }
+
+    /// The tokens by tiles, each group by group: for each four columns the integers of all tokens of the tile, four in a
+    /// word, then their scales, their offsets, and their negative sums times 8 and times 128, the zero points of weights. What a last tile lacks in tokens is of any value.
+    /// Empty where the backend has no [`Tiling`] for so many tokens.
+    ///
+    /// One pointer with constant distances then reads a whole tile: with one for each token the addresses do not fit in
+    /// the registers, which cost a third of the speed.
+    pub(crate) fn tiles(&self) -> &[u32] {
+        &self.tiles
     }
 
     /// The scales of the groups of one token.

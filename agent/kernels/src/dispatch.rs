@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::activations::{Activations, GroupScale};
+use crate::activations::{Activations, GroupScale, Tiling};
 use crate::attention::{Partial, Tile};
 use crate::disjoint::Disjoint;
 use crate::format::Matrix;
@@ -32,6 +32,7 @@ pub struct Dispatch {
     pub(crate) attend: Attend,
     pub(crate) swiglu: Swiglu,
     pub(crate) add_halves: AddHalves,
+    pub(crate) tiling: Option<Tiling>,
 }
 
 /// The backend in use: the first one that is available, or the one that `MOTE_KERNELS` names.

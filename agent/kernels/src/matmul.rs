@@ -13,7 +13,7 @@ const GEMV_CHUNK_BYTES: usize = 128 * 1024;
 const GEMV_SMALLEST_CHUNK_BYTES: usize = 32 * 1024;
 
 /// Panels in one chunk of a prefill.
-const GEMM_CHUNK_PANELS: usize = 8;
+const GEMM_CHUNK_PANELS: usize = 16;
 
 /// Panels that a prefill kernel takes together.
 const GEMM_TILE_PANELS: usize = 2;

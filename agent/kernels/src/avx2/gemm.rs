@@ -165,10 +165,7 @@ impl Block<'_> {
         if self.groups.start > 0 {
             for (p, sums) in sums.iter_mut().enumerate() {
                 for (t, sum) in sums.iter_mut().enumerate() {
-                    let mut row = [0.0; PANEL];
-                    let y = rows(p, t);
-                    row[..y.len()].copy_from_slice(y);
-                    *sum = load(&row);
+                    *sum = load_part(rows(p, t));
                 }
             }
         }
@@ -179,13 +176,33 @@ impl Block<'_> {
         }
         for (p, sums) in sums.iter().enumerate() {
             for (t, sum) in sums.iter().enumerate() {
-                let mut row = [0.0; PANEL];
-                store(&mut row, *sum);
-                let y = rows(p, t);
-                y.copy_from_slice(&row[..y.len()]);
+                store_part(rows(p, t), *sum);
             }
         }
     }
+}
+
+/// At most eight outputs.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn load_part(y: &[f32]) -> __m256 {
+    if let Ok(y) = y.try_into() {
+        return load(y);
+    }
+    let mut rows = [0.0; PANEL];
+    rows[..y.len()].copy_from_slice(y);
+    load(&rows)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn store_part(y: &mut [f32], sums: __m256) {
+    if let Ok(y) = y.try_into() {
+        return store(y, sums);
+    }
+    let mut rows = [0.0; PANEL];
+    store(&mut rows, sums);
+    y.copy_from_slice(&rows[..y.len()]);
 }
 
 /// # Safety

@@ -33,6 +33,7 @@ pub(crate) const TABLE: crate::Dispatch = crate::Dispatch {
     attend: attention::attend,
     swiglu: swiglu::swiglu,
     add_halves: halves::add_halves,
+    tiling: None,
 };
 
 static AVX2: crate::Dispatch = TABLE;

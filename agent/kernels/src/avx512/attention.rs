@@ -106,9 +106,12 @@ impl<'a, const FORM: u8> Rows<'a, FORM> {
         let (per_head, n_rows) = (tile.head_dim.div_ceil(16), stored.len() / tile.row_bytes());
         if tile.cache == CacheKind::I8 {
             for (row, scales) in stored.chunks_exact(tile.row_bytes()).zip(&mut *scales) {
-                let mut halves = [0; 16];
-                let n = scale_bytes(tile.head_dim);
-                halves[..n].copy_from_slice(&row[..n]);
+                // More than the scales, but within the row, except for the smallest head.
+                let halves = row.first_chunk().copied().unwrap_or_else(|| {
+                    let mut halves = [0; 16];
+                    halves[..row.len()].copy_from_slice(row);
+                    halves
+                });
                 crate::avx2::store(scales, load_halves(&halves));
             }
         }
@@ -120,23 +123,27 @@ impl<'a, const FORM: u8> Rows<'a, FORM> {
             per_head,
             scales,
         };
+        assert!((1..=SCORE_BLOCK).contains(&n_rows));
         if FORM != F32 {
-            assert!(n_rows <= SCORE_BLOCK && tile.head_dim.is_multiple_of(16));
+            assert!(tile.head_dim.is_multiple_of(16));
             return stored;
         }
         let expanded = &mut expanded[..n_rows * per_head];
+        let whole = tile.head_dim / 16;
         for (row, out) in expanded.chunks_exact_mut(per_head).enumerate() {
             stored.prefetch_next(row);
-            for (i, out) in out.iter_mut().enumerate() {
-                if 16 * (i + 1) > tile.head_dim {
-                    *out = stored.last_half(tile.cache, row, i);
-                } else if tile.cache == CacheKind::F16 {
-                    // SAFETY: the row has these 16 elements.
-                    store(out, unsafe { stored.element::<F16>(row, i) });
-                } else {
-                    // SAFETY: as before.
-                    store(out, unsafe { stored.element::<I8>(row, i) });
-                }
+            for (i, out) in out.iter_mut().enumerate().take(whole) {
+                // SAFETY: there is this row, and it has these 16 elements.
+                let elements = unsafe {
+                    match tile.cache {
+                        CacheKind::F16 => stored.row(row).elements::<F16>(i),
+                        CacheKind::I8 => stored.row(row).elements::<I8>(i),
+                    }
+                };
+                store(out, elements);
+            }
+            if let Some(out) = out.get_mut(whole) {
+                *out = stored.last_half(tile.cache, row, whole);
             }
         }
         let bytes = expanded.as_flattened();
@@ -160,25 +167,14 @@ impl<'a, const FORM: u8> Rows<'a, FORM> {
         out
     }
 
-    /// Sixteen elements of a row that is stored in the form `OF`.
-    ///
     /// # Safety
-    /// There is this row, and it has these elements.
+    /// There is this row.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-    unsafe fn element<const OF: u8>(&self, row: usize, i: usize) -> __m512 {
-        // SAFETY: the caller's contract; there are scales for each row of a block and each 32 elements of a head.
+    unsafe fn row(&self, row: usize) -> Row<'a> {
+        // SAFETY: the caller's contract; there are scales for each row of a block.
         unsafe {
-            let row_start = self.bytes.as_ptr().add(row * self.row_bytes + self.scale_bytes);
-            match OF {
-                F16 => _mm512_cvtph_ps(_mm256_loadu_si256(row_start.add(32 * i).cast())),
-                I8 => {
-                    let integers = _mm512_cvtepi8_epi32(_mm_loadu_si128(row_start.add(16 * i).cast()));
-                    let scale = *self.scales.get_unchecked(row).get_unchecked(i / 2);
-                    _mm512_mul_ps(_mm512_cvtepi32_ps(integers), _mm512_set1_ps(scale))
-                }
-                _ => _mm512_loadu_ps(row_start.add(64 * i).cast()),
-            }
+            let start = self.bytes.as_ptr().add(row * self.row_bytes + self.scale_bytes);
+            Row { start, scales: self.scales.get_unchecked(row) }
         }
     }
 
@@ -188,20 +184,21 @@ impl<'a, const FORM: u8> Rows<'a, FORM> {
     fn score<const R: usize>(&self, q: &[[[f32; 16]; ROWS]], scores: &mut Scores) {
         let scores = scores.as_flattened_mut().as_chunks_mut::<{ POSITIONS * ROWS }>().0;
         for (first, scores) in (0..self.n_rows).step_by(POSITIONS).zip(scores) {
-            let mut positions = [self.n_rows - 1; POSITIONS];
-            for (p, position) in positions.iter_mut().enumerate() {
-                *position = (first + p).min(self.n_rows - 1);
-            }
-            if FORM != F32 {
-                for row in positions {
+            // SAFETY: there is a row, so that the first one, and any up to the last, is there.
+            let mut keys = unsafe { [self.row(0); POSITIONS] };
+            for (p, key) in keys.iter_mut().enumerate() {
+                let row = (first + p).min(self.n_rows - 1);
+                // SAFETY: as before.
+                *key = unsafe { self.row(row) };
+                if FORM != F32 {
                     self.prefetch_next(row);
                 }
             }
             let mut sums = [[_mm512_setzero_ps(); POSITIONS]; ROWS];
             for (i, q) in q.iter().enumerate().take(self.per_head) {
                 for p in 0..POSITIONS {
-                    // SAFETY: the position is below the number of rows, and the part below those of a head.
-                    let key = unsafe { self.element::<FORM>(positions[p], i) };
+                    // SAFETY: a head has `per_head` such parts.
+                    let key = unsafe { keys[p].elements::<FORM>(i) };
                     for r in 0..R {
                         sums[r][p] = _mm512_fmadd_ps(load(&q[r]), key, sums[r][p]);
                     }
@@ -248,9 +245,11 @@ impl<'a, const FORM: u8> Rows<'a, FORM> {
             if FORM != F32 && first == 0 {
                 self.prefetch_next(row);
             }
+            // SAFETY: there are `n_rows`.
+            let value = unsafe { self.row(row) };
             for (c, sums) in sums.iter_mut().enumerate() {
-                // SAFETY: the row is below the number of rows, and the part below those of a head.
-                let value = unsafe { self.element::<FORM>(row, first + c) };
+                // SAFETY: a head has `per_head` such parts, and the columns are below.
+                let value = unsafe { value.elements::<FORM>(first + c) };
                 for r in 0..R {
                     sums[r] = _mm512_fmadd_ps(_mm512_set1_ps(weights[r]), value, sums[r]);
                 }
@@ -259,6 +258,36 @@ impl<'a, const FORM: u8> Rows<'a, FORM> {
         for (c, sums) in sums.into_iter().enumerate() {
             for (r, sum) in sums.into_iter().enumerate() {
                 store(&mut partial.weighted[r].as_chunks_mut().0[first + c], sum);
+            }
+        }
+    }
+}
+
+/// One of the rows: where its elements start, and the scales of each 32.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    start: *const u8,
+    scales: &'a [f32; MAX_HEAD_DIM / GROUP],
+}
+
+impl Row<'_> {
+    /// Sixteen elements, stored in the form `OF`.
+    ///
+    /// # Safety
+    /// The row has these elements.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
+    unsafe fn elements<const OF: u8>(&self, i: usize) -> __m512 {
+        // SAFETY: the caller's contract; there are scales for each 32 elements of a head.
+        unsafe {
+            match OF {
+                F16 => _mm512_cvtph_ps(_mm256_loadu_si256(self.start.cast::<[u8; 32]>().add(i).cast())),
+                I8 => {
+                    let integers = _mm_loadu_si128(self.start.cast::<[u8; 16]>().add(i).cast());
+                    let scale = _mm512_set1_ps(*self.scales.get_unchecked(i / 2));
+                    _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(integers)), scale)
+                }
+                _ => _mm512_loadu_ps(self.start.cast::<[f32; 16]>().add(i).cast()),
             }
         }
     }

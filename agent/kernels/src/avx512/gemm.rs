@@ -6,18 +6,18 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::stream::Token;
-use super::{RAISED, ROWS, load, load_bytes, repeat, start, store};
-use crate::activations::Activations;
-use crate::avx2::{Q4, Q4M, Q8, load_halves, prefetch};
+use super::{RAISED, ROWS, load, load_bytes, store};
+use crate::activations::{Activations, TILE_WORDS};
+use crate::avx2::{Q4, Q4M, Q8, load_halves};
 use crate::disjoint::Disjoint;
 use crate::format::{GROUP, Kind, Matrix, PANEL};
+use crate::prefetch::prefetch;
 
 /// Groups of a block of columns.
-const BLOCK_GROUPS: usize = 20;
+const BLOCK_GROUPS: usize = 16;
 
-/// Tokens of a block.
-const BLOCK_TOKENS: usize = 256;
+/// Tokens of a block, whole tiles.
+const BLOCK_TOKENS: usize = 42 * TILE_TOKENS;
 
 /// Registers of rows that a tile takes together.
 const TILE_REGISTERS: usize = 2;
@@ -26,7 +26,16 @@ const TILE_REGISTERS: usize = 2;
 const TILE_PANELS: usize = TILE_REGISTERS * ROWS / PANEL;
 
 /// Tokens that a tile takes together.
-const TILE_TOKENS: usize = 6;
+pub(super) const TILE_TOKENS: usize = 6;
+
+/// One group of a tile of [`Activations::tiles`].
+type TileGroup = [u32; TILE_WORDS * TILE_TOKENS];
+
+/// Where the scales, the offsets, and what sums of products start at, of a [`TileGroup`] begin.
+const SCALES: usize = GROUP / 4 * TILE_TOKENS;
+const OFFSETS: usize = SCALES + TILE_TOKENS;
+const STARTS_Q4: usize = OFFSETS + TILE_TOKENS;
+const STARTS_Q8: usize = STARTS_Q4 + TILE_TOKENS;
 
 /// One group of the rows of one register with an unsigned byte a weight.
 #[derive(Clone, Copy)]
@@ -40,6 +49,10 @@ struct Expanded {
 const NOTHING: Expanded = Expanded { quants: [[0; 64]; GROUP / 4], scales: [0.0; ROWS], mins: [0.0; ROWS] };
 
 type Rows = [Expanded; BLOCK_GROUPS];
+
+/// The sums of a token of a block over the columns so far. They lie together, as the outputs of one token are far from those of
+/// the next, often by a distance that a cache has few places for.
+type Sums = [[f32; ROWS]; TILE_REGISTERS];
 
 /// # Safety
 /// The CPU has the instructions, and no other thread writes the rows of the same panels.
@@ -65,6 +78,7 @@ unsafe fn gemm_of<const KIND: u8, const BYTES: usize>(
     y: &Disjoint<'_, f32>,
 ) {
     let mut expanded = [[NOTHING; BLOCK_GROUPS]; TILE_REGISTERS];
+    let mut sums = [[[0.0; ROWS]; TILE_REGISTERS]; BLOCK_TOKENS];
     for first_token in (0..a.tokens()).step_by(BLOCK_TOKENS) {
         let tokens = first_token..a.tokens().min(first_token + BLOCK_TOKENS);
         for panel in panels.clone().step_by(TILE_PANELS) {
@@ -72,14 +86,19 @@ unsafe fn gemm_of<const KIND: u8, const BYTES: usize>(
             let rows = panel * PANEL..w.rows().min(end * PANEL);
             for first_group in (0..w.groups()).step_by(BLOCK_GROUPS) {
                 let groups = first_group..w.groups().min(first_group + BLOCK_GROUPS);
+                let next_block = if groups.end < w.groups() {
+                    groups.len() * BYTES
+                } else {
+                    TILE_PANELS * w.panel_bytes() - first_group * BYTES
+                };
                 for (part, panel) in (panel..panel + TILE_PANELS).enumerate() {
                     let packed = &w.packed(panel.min(end - 1)).as_chunks::<BYTES>().0[groups.clone()];
                     for (packed, expanded) in packed.iter().zip(&mut expanded[part / 2]) {
-                        prefetch(packed);
+                        prefetch(packed, next_block);
                         expand::<KIND>(packed, part % 2, expanded);
                     }
                 }
-                let block = Block { a, groups, rows: rows.clone(), all_rows: w.rows(), y };
+                let mut block = Block { a, groups, rows: rows.clone(), all_rows: w.rows(), sums: &mut sums, y };
                 // SAFETY: the caller's contract; the rows are those of its panels.
                 unsafe {
                     if rows.len() > ROWS {
@@ -126,6 +145,7 @@ struct Block<'a> {
     groups: Range<usize>,
     rows: Range<usize>,
     all_rows: usize,
+    sums: &'a mut [Sums; BLOCK_TOKENS],
     y: &'a Disjoint<'a, f32>,
 }
 
@@ -133,7 +153,7 @@ impl Block<'_> {
     /// # Safety
     /// As for [`gemm`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-    unsafe fn tokens<const KIND: u8, const R: usize>(&self, rows: &[Rows; R], tokens: Range<usize>) {
+    unsafe fn tokens<const KIND: u8, const R: usize>(&mut self, rows: &[Rows; R], tokens: Range<usize>) {
         for token in tokens.clone().step_by(TILE_TOKENS) {
             // SAFETY: the caller's contract.
             unsafe {
@@ -149,65 +169,78 @@ impl Block<'_> {
         }
     }
 
-    /// Adds the block's groups to the outputs of `T` tokens; the first block starts them.
+    /// Adds the block's groups to the sums of `T` tokens; the first block starts them, the last one writes the outputs.
     ///
     /// # Safety
     /// As for [`gemm`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
-    unsafe fn tile<const KIND: u8, const R: usize, const T: usize>(&self, rows: &[Rows; R], token: usize) {
-        let n_groups = self.groups.len();
-        let mut tokens: [Token<'_>; T] = [(&[], &[]); T];
-        for (t, tile) in tokens.iter_mut().enumerate() {
-            let quants = self.a.quants(token + t).as_chunks().0.as_chunks().0;
-            *tile = (&quants[self.groups.clone()], &self.a.scales(token + t)[self.groups.clone()]);
-        }
-        let outputs = |r: usize, t: usize| {
-            let first = (token + t) * self.all_rows;
-            let row = self.rows.start + r * ROWS;
-            // SAFETY: the rows are those of the caller's panels, and each part ends before the next begins.
-            unsafe { self.y.part(first + row..first + self.rows.end.min(row + ROWS)) }
-        };
+    unsafe fn tile<const KIND: u8, const R: usize, const T: usize>(&mut self, rows: &[Rows; R], token: usize) {
+        let all_groups = self.a.cols() / GROUP;
+        let (tile, next_tile) = (token / TILE_TOKENS * all_groups, all_groups * size_of::<TileGroup>());
+        let tile = &self.a.tiles().as_chunks().0[tile + self.groups.start..tile + self.groups.end];
+        let sums_so_far = &mut self.sums.as_chunks_mut::<TILE_TOKENS>().0[token % BLOCK_TOKENS / TILE_TOKENS];
         let mut sums = [[_mm512_setzero_ps(); T]; R];
         if self.groups.start > 0 {
             for (r, sums) in sums.iter_mut().enumerate() {
-                for (t, sum) in sums.iter_mut().enumerate() {
-                    let mut row = [0.0; ROWS];
-                    let y = outputs(r, t);
-                    row[..y.len()].copy_from_slice(y);
-                    *sum = load(&row);
+                for (sum, so_far) in sums.iter_mut().zip(&*sums_so_far) {
+                    *sum = load(&so_far[r]);
                 }
             }
         }
-        assert!(n_groups <= BLOCK_GROUPS);
-        for g in 0..n_groups {
-            // SAFETY: the group is below the lengths of the slices above and of the rows.
-            unsafe { add_group::<KIND, R, T>(rows, &tokens, g, &mut sums) };
+        assert!(tile.len() <= BLOCK_GROUPS);
+        for (g, group) in tile.iter().enumerate() {
+            prefetch(group, next_tile);
+            // SAFETY: the rows have as many groups.
+            unsafe { add_group::<KIND, R, T>(rows, group, g, &mut sums) };
         }
-        for (r, sums) in sums.into_iter().enumerate() {
-            for (t, sum) in sums.into_iter().enumerate() {
-                let mut row = [0.0; ROWS];
-                store(&mut row, sum);
-                let y = outputs(r, t);
-                y.copy_from_slice(&row[..y.len()]);
+        if self.groups.end * GROUP < self.a.cols() {
+            for (r, sums) in sums.iter().enumerate() {
+                for (sum, so_far) in sums.iter().zip(&mut *sums_so_far) {
+                    store(&mut so_far[r], *sum);
+                }
+            }
+            return;
+        }
+        for (r, sums) in sums.iter().enumerate() {
+            for (t, sum) in sums.iter().enumerate() {
+                let first = (token + t) * self.all_rows;
+                let row = self.rows.start + r * ROWS;
+                // SAFETY: the rows are those of the caller's panels, and each part ends before the next begins.
+                store_part(unsafe { self.y.part(first + row..first + self.rows.end.min(row + ROWS)) }, *sum);
             }
         }
     }
 }
 
+/// Writes at most sixteen outputs.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
+fn store_part(y: &mut [f32], sums: __m512) {
+    if let Ok(y) = y.try_into() {
+        return store(y, sums);
+    }
+    let mut rows = [0.0; ROWS];
+    store(&mut rows, sums);
+    y.copy_from_slice(&rows[..y.len()]);
+}
+
 /// # Safety
-/// All rows and tokens have more groups than `g`.
+/// All rows have more groups than `g`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
 unsafe fn add_group<const KIND: u8, const R: usize, const T: usize>(
     rows: &[Rows; R],
-    tokens: &[Token<'_>; T],
+    tile: &TileGroup,
     g: usize,
     sums: &mut [[__m512; T]; R],
 ) {
     let mut dots = [[_mm512_setzero_si512(); T]; R];
     for t in 0..T {
-        // SAFETY: the caller's contract.
-        let start = start::<KIND>(unsafe { tokens[t].1.get_unchecked(g) });
+        let start = match KIND {
+            Q4 => _mm512_set1_epi32(tile[STARTS_Q4 + t] as i32),
+            Q8 => _mm512_set1_epi32(tile[STARTS_Q8 + t] as i32),
+            _ => _mm512_setzero_si512(),
+        };
         for dots in &mut dots {
             dots[t] = start;
         }
@@ -215,26 +248,25 @@ unsafe fn add_group<const KIND: u8, const R: usize, const T: usize>(
     // The compiler does not unroll a loop over these.
     // SAFETY: the caller's contract.
     unsafe {
-        add_columns::<0, R, T>(rows, tokens, g, &mut dots);
-        add_columns::<1, R, T>(rows, tokens, g, &mut dots);
-        add_columns::<2, R, T>(rows, tokens, g, &mut dots);
-        add_columns::<3, R, T>(rows, tokens, g, &mut dots);
-        add_columns::<4, R, T>(rows, tokens, g, &mut dots);
-        add_columns::<5, R, T>(rows, tokens, g, &mut dots);
-        add_columns::<6, R, T>(rows, tokens, g, &mut dots);
-        add_columns::<7, R, T>(rows, tokens, g, &mut dots);
+        add_columns::<0, R, T>(rows, tile, g, &mut dots);
+        add_columns::<1, R, T>(rows, tile, g, &mut dots);
+        add_columns::<2, R, T>(rows, tile, g, &mut dots);
+        add_columns::<3, R, T>(rows, tile, g, &mut dots);
+        add_columns::<4, R, T>(rows, tile, g, &mut dots);
+        add_columns::<5, R, T>(rows, tile, g, &mut dots);
+        add_columns::<6, R, T>(rows, tile, g, &mut dots);
+        add_columns::<7, R, T>(rows, tile, g, &mut dots);
     }
     for r in 0..R {
         // SAFETY: the caller's contract.
         let rows = unsafe { rows[r].get_unchecked(g) };
         let (scale, min) = (load(&rows.scales), load(&rows.mins));
         for t in 0..T {
-            // SAFETY: the caller's contract.
-            let a = unsafe { tokens[t].1.get_unchecked(g) };
-            let factor = _mm512_mul_ps(scale, _mm512_set1_ps(a.scale));
+            let factor = _mm512_mul_ps(scale, _mm512_set1_ps(f32::from_bits(tile[SCALES + t])));
             sums[r][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[r][t]), factor, sums[r][t]);
             if KIND == Q4M {
-                sums[r][t] = _mm512_fmadd_ps(min, _mm512_set1_ps(a.offset), sums[r][t]);
+                let offset = _mm512_set1_ps(f32::from_bits(tile[OFFSETS + t]));
+                sums[r][t] = _mm512_fmadd_ps(min, offset, sums[r][t]);
             }
         }
     }
@@ -248,7 +280,7 @@ unsafe fn add_group<const KIND: u8, const R: usize, const T: usize>(
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c")]
 unsafe fn add_columns<const V: usize, const R: usize, const T: usize>(
     rows: &[Rows; R],
-    tokens: &[Token<'_>; T],
+    tile: &TileGroup,
     g: usize,
     dots: &mut [[__m512i; T]; R],
 ) {
@@ -258,8 +290,7 @@ unsafe fn add_columns<const V: usize, const R: usize, const T: usize>(
         vectors[r] = load_bytes(unsafe { &rows[r].get_unchecked(g).quants[V] });
     }
     for t in 0..T {
-        // SAFETY: the caller's contract.
-        let quants = repeat(unsafe { tokens[t].0.get_unchecked(g) }[V]);
+        let quants = _mm512_set1_epi32(tile[V * TILE_TOKENS + t] as i32);
         for r in 0..R {
             dots[r][t] = _mm512_dpbusd_epi32(dots[r][t], vectors[r], quants);
             keep_order(&mut dots[r][t]);

@@ -9,7 +9,7 @@ mod stream;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use crate::activations::{Activations, GroupScale};
+use crate::activations::{Activations, Tiling};
 use crate::avx2::{Q4, Q8, Vpdpbusd};
 use crate::disjoint::Disjoint;
 use crate::format::{Kind, Matrix, PANEL};
@@ -22,6 +22,7 @@ static TABLE: crate::Dispatch = crate::Dispatch {
     gemv: crate::avx2::gemv::<Vpdpbusd<true>>,
     gemm: matmul,
     attend: attention::attend,
+    tiling: Some(Tiling { from: stream::MAX_TOKENS + 1, tokens: gemm::TILE_TOKENS }),
     ..crate::avx2::TABLE
 };
 
@@ -52,11 +53,11 @@ unsafe fn matmul(w: &Matrix<'_>, a: &Activations, panels: Range<usize>, y: &Disj
 /// values by their zero point, those of 8 bits by [`RAISED`].
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn start<const KIND: u8>(a: &GroupScale) -> __m512i {
+fn start<const KIND: u8>(negative_sum: i32) -> __m512i {
     const { assert!(Kind::Q4.zero_point() == 1 << 3 && RAISED as u8 == 1 << 7) };
     match KIND {
-        Q4 => _mm512_slli_epi32::<3>(_mm512_set1_epi32(a.negative_sum)),
-        Q8 => _mm512_slli_epi32::<7>(_mm512_set1_epi32(a.negative_sum)),
+        Q4 => _mm512_slli_epi32::<3>(_mm512_set1_epi32(negative_sum)),
+        Q8 => _mm512_slli_epi32::<7>(_mm512_set1_epi32(negative_sum)),
         _ => _mm512_setzero_si512(),
     }
 }

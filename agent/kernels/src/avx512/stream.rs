@@ -106,7 +106,7 @@ unsafe fn add_group<const KIND: u8, const BYTES: usize, const T: usize>(
     let mut dots = [_mm512_setzero_si512(); T];
     for t in 0..T {
         // SAFETY: the caller's contract.
-        dots[t] = start::<KIND>(unsafe { tokens[t].1.get_unchecked(g) });
+        dots[t] = start::<KIND>(unsafe { tokens[t].1.get_unchecked(g) }.negative_sum);
     }
     for v in 0..(BYTES - header) / 32 {
         let vector = join(low, high, header + 32 * v);

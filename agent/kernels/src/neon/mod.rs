@@ -33,6 +33,7 @@ const NEON_ONLY: crate::Dispatch = crate::Dispatch {
     attend: attention::attend,
     swiglu: swiglu::swiglu,
     add_halves: halves::add_halves,
+    tiling: None,
 };
 
 static NEON: crate::Dispatch = NEON_ONLY;

@@ -14,4 +14,5 @@ pub(crate) static TABLE: crate::Dispatch = crate::Dispatch {
     attend: attention::attend,
     swiglu: swiglu::swiglu,
     add_halves: halves::add_halves,
+    tiling: None,
 };

@@ -177,6 +177,8 @@ fn edges_of_the_blocking() {
     check(Kind::Q8, 300, 80, 5, 3, 0);
     check(Kind::Q4, 17, 65, 4, 3, 0);
     check(Kind::Q4m, 20, 33, 131, 3, 3);
+    check(Kind::Q4, 41, 45, 257, 3, 0);
+    check(Kind::Q8, 33, 21, 259, 3, 0);
 }
 
 #[test]
