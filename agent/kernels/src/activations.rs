@@ -8,8 +8,8 @@ use crate::{Adapter, Error, Matrix, Pool};
 /// Elements that one chunk quantizes: some microseconds of work.
 const CHUNK_ELEMENTS: usize = 16 * 1024;
 
-/// Elements of an adapter that one chunk multiplies.
-const PROJECTION_CHUNK_ELEMENTS: usize = 16 * 1024;
+/// Rows of an adapter that one chunk multiplies: as many as a kernel takes together.
+const PROJECTION_CHUNK_ROWS: usize = 8;
 
 /// Rows of activations `[tokens, cols]` as i8 with a scale and a sum a group. The buffers are reused by each
 /// [`Self::quantize`].
@@ -85,44 +85,33 @@ impl Activations {
         x: &[f32],
         w: &Matrix<'_>,
     ) -> Result<(), Error> {
-        self.quantize_by(by, pool, x, w.cols())?;
-        if let Some(adapter) = w.adapter() {
-            self.project(by, pool, x, adapter);
-        }
-        Ok(())
-    }
-
-    /// Computes `scale * x * a^T`, a chunk of the rows of `a` after the other.
-    fn project(&mut self, by: &Dispatch, pool: &Pool, x: &[f32], adapter: &Adapter<'_>) {
-        let (rank, cols) = (adapter.rank(), self.cols);
-        self.rank = rank;
-        self.projected.resize(self.tokens * rank, 0.0);
-        let projected = Disjoint::new(&mut self.projected);
-        let per_chunk = PROJECTION_CHUNK_ELEMENTS.div_ceil(cols).min(rank);
-        pool.run(rank.div_ceil(per_chunk), &|chunk, _| {
-            let first = chunk * per_chunk;
-            let rows = adapter.a_rows(first, per_chunk);
-            for (token, x) in x.chunks_exact(cols).enumerate() {
-                let start = token * rank + first;
-                // SAFETY: each chunk is run once and has its own rows.
-                let out = unsafe { projected.part(start..start + per_chunk.min(rank - first)) };
-                out.fill(0.0);
-                by.add_halves(rows, x, out);
-                out.iter_mut().for_each(|out| *out *= adapter.scale());
-            }
-        });
+        self.replace(by, pool, x, w.cols(), w.adapter())
     }
 
     pub(crate) fn quantize_by(&mut self, by: &Dispatch, pool: &Pool, x: &[f32], cols: usize) -> Result<(), Error> {
+        self.replace(by, pool, x, cols, None)
+    }
+
+    /// Quantizes and, in the same run of the pool, computes `scale * x * a^T` for the adapter.
+    fn replace(
+        &mut self,
+        by: &Dispatch,
+        pool: &Pool,
+        x: &[f32],
+        cols: usize,
+        adapter: Option<&Adapter<'_>>,
+    ) -> Result<(), Error> {
         Error::check_multiple("activation columns", GROUP, cols)?;
-        let tokens = x.len() / cols;
+        let (tokens, rank) = (x.len() / cols, adapter.map_or(0, Adapter::rank));
         Error::check_length("activations", tokens * cols, x.len())?;
-        (self.tokens, self.cols, self.rank) = (tokens, cols, 0);
+        (self.tokens, self.cols, self.rank) = (tokens, cols, rank);
         self.quants.resize(x.len(), 0);
         self.scales.resize(x.len() / GROUP, GroupScale::default());
+        self.projected.resize(tokens * rank, 0.0);
         let (quants, scales) = (Disjoint::new(&mut self.quants), Disjoint::new(&mut self.scales));
+        let projected = Disjoint::new(&mut self.projected);
         let groups = CHUNK_ELEMENTS / GROUP;
-        pool.run(x.len().div_ceil(CHUNK_ELEMENTS), &|chunk, _| {
+        let quantize = |chunk: usize| {
             let x = &x[chunk * CHUNK_ELEMENTS..];
             let x = &x[..x.len().min(CHUNK_ELEMENTS)];
             // SAFETY: each chunk is run once and has its own elements.
@@ -130,6 +119,24 @@ impl Activations {
             // SAFETY: and so its own groups.
             let scales = unsafe { scales.part(chunk * groups..(chunk + 1) * groups) };
             by.quantize(x, quants, scales);
+        };
+        let project = |chunk: usize, adapter: &Adapter<'_>| {
+            let first = chunk * PROJECTION_CHUNK_ROWS;
+            let n = PROJECTION_CHUNK_ROWS.min(rank - first);
+            let rows = adapter.a_rows(first, n);
+            for (token, x) in x.chunks_exact(cols).enumerate() {
+                let start = token * rank + first;
+                // SAFETY: each chunk is run once and has its own rows.
+                let out = unsafe { projected.part(start..start + n) };
+                out.fill(0.0);
+                by.add_halves(rows, x, out);
+                out.iter_mut().for_each(|out| *out *= adapter.scale());
+            }
+        };
+        let projections = rank.div_ceil(PROJECTION_CHUNK_ROWS);
+        pool.run(projections + x.len().div_ceil(CHUNK_ELEMENTS), &|chunk, _| match adapter {
+            Some(adapter) if chunk < projections => project(chunk, adapter),
+            _ => quantize(chunk - projections),
         });
         self.tiles.clear();
         if let Some(tiling) = by.tiling.filter(|tiling| tokens >= tiling.from) {

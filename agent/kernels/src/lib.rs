@@ -34,6 +34,7 @@ mod matmul;
 mod norm;
 mod pack;
 mod pool;
+mod prefetch;
 mod rope;
 mod stream;
 mod swiglu;
@@ -48,8 +49,6 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-#[cfg(target_arch = "x86_64")]
-mod prefetch;
 mod scalar;
 
 #[cfg(test)]

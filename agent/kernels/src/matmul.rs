@@ -3,6 +3,7 @@
 use crate::disjoint::Disjoint;
 use crate::dispatch::{Dispatch, dispatch};
 use crate::format::{Matrix, PANEL};
+use crate::prefetch::prefetch;
 use crate::{Activations, Error, Pool};
 
 /// Bytes of weights in one chunk of a decode: long enough that a claim costs nothing, short enough that the last one
@@ -48,6 +49,8 @@ pub(crate) fn matmul_by(
             let panels = range(chunk);
             // SAFETY: each chunk is run once and has its own panels, so its own rows.
             let y = unsafe { y.part(panels.start * PANEL..panels.end * PANEL) };
+            // The rows of the adapter lie elsewhere and are too few for the CPU to foresee.
+            prefetch(w.adapter().map_or(&[], |adapter| adapter.b_rows(panels.start * PANEL, y.len())), 0);
             by.gemv(w, a, panels.clone(), y);
             add_adapter(by, w, a, 0, panels.start * PANEL, y);
         });

@@ -7,6 +7,11 @@ use super::{load, load_halves, store};
 /// Rows that are summed up together.
 const ROWS: usize = 8;
 
+/// How far ahead of the elements in work each row is asked for.
+const PREFETCH_BYTES: usize = 1024;
+
+const LINE_BYTES: usize = 64;
+
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn add_halves(w: &[u8], x: &[f32], y: &mut [f32]) {
     let row_bytes = 2 * x.len();
@@ -30,7 +35,12 @@ fn products(w: &[u8], row_bytes: usize, x: &[f32]) -> __m256 {
     let mut sums = [_mm256_setzero_ps(); ROWS];
     for (i, x) in x.iter().enumerate() {
         let x = load(x);
+        let is_line_start = i % (LINE_BYTES / 16) == 0;
         for (r, sum) in sums.iter_mut().enumerate() {
+            if is_line_start {
+                let ahead = w.as_ptr().wrapping_add(r * row_bytes + 16 * i + PREFETCH_BYTES);
+                _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
+            }
             // SAFETY: a row has so many elements, as asserted.
             let halves = unsafe { _mm_loadu_si128(w.as_ptr().add(r * row_bytes + 16 * i).cast()) };
             *sum = _mm256_fmadd_ps(_mm256_cvtph_ps(halves), x, *sum);
