@@ -6,7 +6,10 @@
 
 use std::os::unix::process::CommandExt;
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal};
+use rustix::param::page_size;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, set_parent_process_death_signal, waitid,
+};
 
 /// Asks the kernel to kill the child when the thread that starts it ends, however it ends.
 ///
@@ -43,6 +46,47 @@ pub fn children_of(parent: u32) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     ids.filter(|id| parent_of(*id) == Some(parent)).collect()
+}
+
+/// The ids of the processes below `ancestor`, at most `limit`; one that comes or goes meanwhile may be missed.
+pub fn descendants_of(ancestor: u32, limit: usize) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut parents = vec![ancestor];
+    while let Some(parent) = parents.pop() {
+        let children = listed_children(parent).unwrap_or_else(|| children_of(parent));
+        let room = limit.saturating_sub(found.len());
+        found.extend(children.iter().take(room));
+        parents.extend(children.iter().take(room));
+    }
+    found
+}
+
+/// Reaps the children of this process that have ended, but for `kept`, for which another thread waits.
+pub fn reap_children_but(kept: u32) {
+    let children = listed_children(std::process::id()).unwrap_or_else(|| children_of(std::process::id()));
+    for id in children.into_iter().filter(|child| *child != kept).filter_map(pid) {
+        let _ = waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    }
+}
+
+/// The memory of a process that is backed by no file, in bytes; 0 for one that is gone.
+pub fn anonymous_bytes(process: u32) -> u64 {
+    let pages = |text: String| {
+        let mut fields = text.split_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
+        Some(fields.next()?.saturating_sub(fields.next()?))
+    };
+    let text = std::fs::read_to_string(format!("/proc/{process}/statm"));
+    text.ok().and_then(pages).unwrap_or(0).saturating_mul(u64::try_from(page_size()).unwrap_or(4096))
+}
+
+/// The children as the kernel lists them for each thread; `None` where it does not.
+fn listed_children(parent: u32) -> Option<Vec<u32>> {
+    let mut ids = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten() {
+        let text = std::fs::read_to_string(thread.path().join("children")).ok()?;
+        ids.extend(text.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+    }
+    Some(ids)
 }
 
 /// The second field after the command name in `/proc/ID/stat`; the name may hold anything, so the last `)` is looked for.

@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::home::Home;
-use crate::tools::mcp::{NOT_STARTED, guard_if_asked};
+use crate::tools::mcp::guard_if_asked;
 
 pub use out::Out;
 
@@ -80,9 +80,9 @@ pub struct Globals {
 /// Parses the arguments, runs the command and turns its result into an exit code.
 pub fn main() -> ExitCode {
     if let Some(guarded) = guard_if_asked() {
-        return ExitCode::from(guarded.unwrap_or_else(|why| {
-            Out::new(false).message(&format!("mote guard: {why}"));
-            NOT_STARTED
+        return ExitCode::from(guarded.unwrap_or_else(|failure| {
+            Out::new(false).message(&format!("mote guard: {}", failure.why));
+            failure.code
         }));
     }
     let cli = match Cli::try_parse() {

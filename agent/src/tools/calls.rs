@@ -103,7 +103,15 @@ impl ToolRuntime {
                 return Err(ToolFailure::new("server", format!("the server does not run: {}", permitted.server)));
             }
         };
-        value_of(self.fleet(&permitted.server)?.settle(&permitted.server, &permitted.wire_name, answered)?)
+        let fleet = self.fleet(&permitted.server)?;
+        let mut result = fleet.settle(&permitted.server, &permitted.wire_name, answered).and_then(value_of);
+        if let Some(server) = fleet.server(&permitted.server) {
+            match &mut result {
+                Ok(value) => server.secrets.iter().for_each(|secret| secret.hide_in(value)),
+                Err(failure) => failure.message = server.without_secrets(&failure.message),
+            }
+        }
+        result
     }
 
     fn line(&self, permitted: &Permitted) -> Option<Line<'_>> {

@@ -273,7 +273,7 @@ impl ToolRuntime {
             Error::new(ErrorKind::Configuration, "no program that can guard servers")
                 .with_hint("set MOTE_GUARD_EXE to the mote binary where mote is used as a library")
         })?;
-        let ground = Ground { guardian, working_dir: self.working_dir.clone() };
+        let ground = Ground::new(guardian, self.working_dir.clone());
         let (mut known, mut new) = (Vec::new(), Vec::new());
         for (name, server) in &members {
             match self.manifests.load(name, server) {
@@ -392,7 +392,7 @@ fn undiscovered(name: &str, server: &McpServer) -> Server {
         name: name.to_owned(),
         wire_name: server.name.clone(),
         summary: String::new(),
-        kind: ServerKind::Mcp { command },
+        kind: ServerKind::Mcp { command: server.without_secrets(&command) },
         state: ServerState::Discovering,
         tools: Vec::new(),
     }

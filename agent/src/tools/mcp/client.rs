@@ -1,35 +1,26 @@
-//! One running MCP server: a process over stdio, through rmcp, behind a guardian.
+//! One running MCP server, through rmcp.
 //!
 //! Invariants: everything that waits has a limit of time, everything that is read a limit of bytes. The server gets the few variables of
-//! [`PASSED_ON`] and its own, nothing else of our environment. Letting go of a [`Client`], in whatever way, closes the guardian's input,
-//! and the guardian ends the server with all its descendants. What a server asks of us (sampling, roots, elicitation) is refused.
+//! our environment that every server gets and its own. Letting go of a [`Client`], in whatever way, ends the server.
 
-use std::io;
-use std::path::Path;
-use std::pin::Pin;
-use std::process::Stdio;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientConfig, Implementation, JsonObject,
-    PaginatedRequestParams, ProtocolVersion, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest, JsonObject, PaginatedRequestParams,
+    PingRequest, Tool,
 };
 use rmcp::service::{ClientInitializeError, RoleClient, RunningService, ServiceError, serve_client};
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::AsyncWrite;
-use tokio::process::{Child, ChildStdin, Command};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::configuration::McpServer;
-use super::guard;
-use super::stream::{BoundedReader, MAX_MESSAGE_BYTES, StreamState, drain};
+use super::listener::Listener;
+use super::process::{Ground, Input, Process};
+use super::stream::MAX_MESSAGE_BYTES;
 use crate::tools::catalogue::ToolDescription;
-
-/// What every server gets of our environment.
-const PASSED_ON: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
 /// How long a server may take to say that it is ready; `npx` and `uvx` may fetch it first.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -37,20 +28,23 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a server may take to list its tools.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long one call may take if `tool_timeout_secs` does not say.
+/// How long one call may take without a sign of progress if `tool_timeout_secs` does not say.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often a call may be given that time again because the server says that it gets on.
+const MAX_EXTENSIONS: u32 = 10;
+
+/// How long a server may take to show that it is still there after a call that took too long.
+const PING_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A server that is not `keep` and was of no use for so long is stopped, if `idle_timeout_secs` does not say.
+const IDLE: Duration = Duration::from_secs(300);
 
 /// Pages of a list of tools: a server that always has a next page is not believed.
 const MAX_PAGES: usize = 64;
 
 /// Tools of all pages together; the catalogue takes fewer.
 const MAX_LISTED_TOOLS: usize = 4096;
-
-/// How long we wait for the guardian to be done: its two periods of grace and some room.
-const STOP_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// How long after the end of a stream we wait to learn how the process ended.
-const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Characters of what a server says of itself that make its summary.
 const MAX_SUMMARY_CHARS: usize = 160;
@@ -67,8 +61,13 @@ pub(crate) struct Listing {
 pub(crate) enum CallError {
     /// The server refused or misunderstood; it still runs.
     Refused(String),
-    /// It took longer than it may; the server is to be stopped.
-    Timeout(Duration),
+    /// It took longer than it may; a server that does not live any more is to be stopped.
+    Timeout {
+        /// How long that was.
+        limit: Duration,
+        /// Whether it answers otherwise.
+        lives: bool,
+    },
     /// It died or does not speak the protocol; the server is to be stopped.
     Broken,
 }
@@ -76,57 +75,45 @@ pub(crate) enum CallError {
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Client {
-    service: RunningService<RoleClient, ClientConfig>,
-    input: Input,
+    service: RunningService<RoleClient, Listener>,
     process: Process,
     call_timeout: Duration,
-    /// When it was last of use.
-    pub(crate) last_used: Instant,
+    usage: Usage,
 }
 
 impl Client {
     /// Starts the server and greets it. When this fails or is dropped, nothing of it is left behind.
-    pub(crate) async fn start(server: &McpServer, guardian: &Path, working_dir: &Path) -> Result<Client, String> {
-        let mut command = Command::new(guardian);
-        command.arg(guard::SUBCOMMAND).arg("--").arg(&server.command).args(&server.args);
-        command
-            .env_clear()
-            .envs(PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
-            .envs(&server.env);
-        command.current_dir(server.cwd.as_deref().unwrap_or(working_dir));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut guardian = command.spawn().map_err(|error| format!("cannot start its guardian: {error}"))?;
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (guardian.stdin.take(), guardian.stdout.take(), guardian.stderr.take())
-        else {
-            return Err("its guardian has no pipes".to_owned());
-        };
-        let stream = Arc::new(StreamState::default());
-        let tail = Arc::new(Mutex::new(Vec::new()));
-        let drained = tokio::spawn(drain(stderr, tail.clone()));
-        let mut process = Process { guardian, stream: stream.clone(), stderr: tail, drained };
-        let input = Input::new(stdin);
-        let transport = AsyncRwTransport::new_client(BoundedReader::new(stdout, stream), input.clone())
-            .with_max_line_length(MAX_MESSAGE_BYTES);
+    pub(crate) async fn start(server: &McpServer, ground: &Ground) -> Result<Client, String> {
+        let (mut process, reader) = Process::start(server, ground)?;
+        let transport =
+            AsyncRwTransport::new_client(reader, process.input.clone()).with_max_line_length(MAX_MESSAGE_BYTES);
         let start_timeout = seconds(server.startup_timeout_secs, START_TIMEOUT);
-        let greeted = timeout(start_timeout, serve_client(identity(), transport)).await;
+        let greeted = timeout(start_timeout, serve_client(Listener::new(), transport)).await;
         let why = match greeted {
             Ok(Ok(service)) => {
+                let usage = Usage::default();
+                if !server.keep {
+                    tokio::spawn(end_when_idle(
+                        usage.clone(),
+                        seconds(server.idle_timeout_secs, IDLE),
+                        process.input.clone(),
+                    ));
+                }
                 let call_timeout = seconds(server.tool_timeout_secs, CALL_TIMEOUT);
-                let last_used = Instant::now();
-                return Ok(Client { service, input, process, call_timeout, last_used });
+                return Ok(Client { service, process, call_timeout, usage });
             }
             Ok(Err(error)) => why_not_greeted(&error),
             Err(_) => format!("it does not answer, in seconds: limit {}", start_timeout.as_secs()),
         };
         let why = process.explain(&why).await;
-        input.close();
-        Err(why)
+        process.stop().await;
+        Err(server.without_secrets(&why))
     }
 
     /// Asks for all tools, page by page.
     pub(crate) async fn list(&mut self) -> Result<Listing, String> {
         self.process.stream.begin();
+        self.service.service().take_tools_changed();
         match timeout(LIST_TIMEOUT, self.pages()).await {
             Ok(Ok(tools)) => {
                 Ok(Listing { summary: self.summary(), tools: tools.into_iter().map(description).collect() })
@@ -138,17 +125,34 @@ impl Client {
     }
 
     /// Calls a tool by its name on the wire; several calls may be under way. [`Client::explain`] says why it broke.
+    ///
+    /// A server that says that it gets on is given its time again, at most [`MAX_EXTENSIONS`] times. One that takes too long is told
+    /// that nobody waits any more.
     pub(crate) async fn call(&self, tool: &str, arguments: &JsonObject) -> Result<CallToolResult, CallError> {
+        let _in_use = self.usage.begin();
         self.process.stream.begin();
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
-        match timeout(self.call_timeout, self.service.call_tool_once(request)).await {
-            Ok(Ok(CallToolResponse::Complete(result))) => Ok(result),
-            Ok(Ok(_)) => {
-                Err(CallError::Refused("it wants more from us than arguments, which is not supported yet".to_owned()))
+        let started = Instant::now();
+        let mut progress = self.service.service().progress();
+        {
+            let mut call = pin!(self.service.call_tool_once(request));
+            loop {
+                let patient = started.elapsed() < self.call_timeout * MAX_EXTENSIONS;
+                tokio::select! {
+                    biased;
+                    answer = &mut call => return answered(answer),
+                    () = sleep(self.call_timeout) => break,
+                    Ok(()) = progress.changed(), if patient => {}
+                }
             }
-            Ok(Err(error)) => Err(refusal(error).map_or(CallError::Broken, CallError::Refused)),
-            Err(_) => Err(CallError::Timeout(self.call_timeout)),
         }
+        Err(CallError::Timeout { limit: self.call_timeout, lives: self.lives().await })
+    }
+
+    /// Whether the server still answers at all.
+    async fn lives(&self) -> bool {
+        let ping = self.service.send_request(ClientRequest::PingRequest(PingRequest::default()));
+        matches!(timeout(PING_TIMEOUT, ping).await, Ok(Ok(_) | Err(ServiceError::McpError(_))))
     }
 
     /// What is known of why a call broke.
@@ -161,12 +165,24 @@ impl Client {
         self.service.is_transport_closed()
     }
 
+    /// Whether it has said that its tools are no longer those that it listed.
+    pub(crate) fn tools_changed(&self) -> bool {
+        self.service.service().tools_changed()
+    }
+
+    /// When it was last of use; a server with a call under way is of use now.
+    pub(crate) fn last_used(&self) -> Instant {
+        self.usage.last_used()
+    }
+
+    /// It is about to be of use.
+    pub(crate) fn touch(&self) {
+        drop(self.usage.begin());
+    }
+
     /// Ends the server and waits until nothing of it is left.
     pub(crate) async fn stop(mut self) {
-        self.input.close();
-        if timeout(STOP_TIMEOUT, self.process.guardian.wait()).await.is_err() {
-            drop(self.process.guardian.kill().await);
-        }
+        self.process.stop().await;
     }
 
     async fn pages(&self) -> Result<Vec<Tool>, CallError> {
@@ -204,11 +220,12 @@ fn seconds(configured: Option<u64>, usual: Duration) -> Duration {
     configured.map_or(usual, |secs| Duration::from_secs(secs.clamp(1, 86_400)))
 }
 
-fn identity() -> ClientConfig {
-    let mut config = ClientConfig::default();
-    config.client_info = Implementation::new("mote", env!("CARGO_PKG_VERSION"));
-    config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
-    config
+fn answered(answer: Result<CallToolResponse, ServiceError>) -> Result<CallToolResult, CallError> {
+    match answer {
+        Ok(CallToolResponse::Complete(result)) => Ok(result),
+        Ok(_) => Err(CallError::Refused("it wants more from us than arguments, which is not supported yet".to_owned())),
+        Err(error) => Err(refusal(error).map_or(CallError::Broken, CallError::Refused)),
+    }
 }
 
 fn description(tool: Tool) -> ToolDescription {
@@ -241,86 +258,46 @@ fn why_not_greeted(error: &ClientInitializeError) -> String {
     }
 }
 
-/// The guardian and what is known of the server behind it.
-#[derive(Debug)]
-struct Process {
-    guardian: Child,
-    stream: Arc<StreamState>,
-    stderr: Arc<Mutex<Vec<u8>>>,
-    drained: JoinHandle<()>,
-}
-
-impl Process {
-    /// `what` happened, with what the server left: how it ended, what it printed, its last words.
-    async fn explain(&mut self, what: &str) -> String {
-        const MAX_LINE_CHARS: usize = 300;
-        if let Some(overflow) = self.stream.overflow() {
-            return overflow;
-        }
-        let mut text = what.to_owned();
-        for detail in [self.exited().await, self.stream.stray()].into_iter().flatten() {
-            text.push_str(&format!("; {detail}"));
-        }
-        let tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        let tail = String::from_utf8_lossy(&tail);
-        if let Some(line) = tail.lines().rev().map(str::trim).find(|line| !line.is_empty()) {
-            text.push_str(&format!("; it says: {}", line.chars().take(MAX_LINE_CHARS).collect::<String>()));
-        }
-        text
-    }
-
-    /// How the guardian ended, which is how the server ended; `None` if it still runs. All that it said is read by then.
-    async fn exited(&mut self) -> Option<String> {
-        let status = timeout(EXIT_TIMEOUT, self.guardian.wait()).await.ok()?.ok()?;
-        if !self.drained.is_finished() {
-            drop(timeout(EXIT_TIMEOUT, &mut self.drained).await);
-        }
-        Some(match status.code() {
-            Some(code) if code > 128 => format!("signal {}", code - 128),
-            Some(code) => format!("exit code {code}"),
-            None => "its guardian was killed".to_owned(),
-        })
-    }
-}
-
-/// The guardian's input, which can be closed while a write into it is stuck.
+/// Whether a server is of use, and when it last was; clones share it.
 #[derive(Clone, Debug)]
-struct Input(Arc<Mutex<Option<ChildStdin>>>);
+struct Usage(Arc<(AtomicUsize, Mutex<Instant>)>);
 
-impl Input {
-    fn new(stdin: ChildStdin) -> Input {
-        Input(Arc::new(Mutex::new(Some(stdin))))
+impl Default for Usage {
+    fn default() -> Usage {
+        Usage(Arc::new((AtomicUsize::new(0), Mutex::new(Instant::now()))))
+    }
+}
+
+impl Usage {
+    fn begin(&self) -> InUse<'_> {
+        self.0.0.fetch_add(1, Ordering::AcqRel);
+        InUse(self)
     }
 
-    fn close(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
-    }
-
-    fn with<T>(&self, then: impl FnOnce(Pin<&mut ChildStdin>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        match self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            Some(stdin) => then(Pin::new(stdin)),
-            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+    fn last_used(&self) -> Instant {
+        if self.0.0.load(Ordering::Acquire) > 0 {
+            return Instant::now();
         }
+        *self.0.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl AsyncWrite for Input {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.with(|stdin| stdin.poll_write(cx, bytes))
-    }
+/// A call under way.
+struct InUse<'a>(&'a Usage);
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|stdin| stdin.poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.close();
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl Drop for Client {
+impl Drop for InUse<'_> {
     fn drop(&mut self) {
-        self.input.close();
+        *self.0.0.1.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.0.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Ends a server that was of no use for `limit`.
+async fn end_when_idle(usage: Usage, limit: Duration, input: Input) {
+    loop {
+        match limit.checked_sub(usage.last_used().elapsed()) {
+            Some(left) if !left.is_zero() => sleep(left).await,
+            _ => return input.close(),
+        }
     }
 }

@@ -4,8 +4,9 @@
 //! {"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"KEY": "${KEY}"}, "reads": ["*"]}}}
 //! ```
 //! Unknown keys are left alone, ours are optional: `enabled`, `keep` (not stopped when idle), `trusted` (its `readOnlyHint`s are
-//! believed), `reads` (patterns of tools that change nothing), `startup_timeout_secs`, `tool_timeout_secs`. `${NAME}`, `${NAME:-default}` and `${env:NAME}`
-//! in strings are taken from our environment, so that no secret need stand in the file. A server that cannot be used (a `url`, a
+//! believed), `reads` (patterns of tools that change nothing), `startup_timeout_secs`, `tool_timeout_secs`, `idle_timeout_secs`,
+//! `max_memory_mib`. `${NAME}`, `${NAME:-default}` and `${env:NAME}` in strings are taken from our environment, `${file:PATH}` from a
+//! file, so that no secret need stand here; what is known to be a secret is never shown. A server that cannot be used (a `url`, a
 //! missing variable) is left out with a notice; a file that does not parse is an error, because nothing in it can be believed.
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::secret::{self, Secret};
 use crate::cancel::Cancel;
 use crate::error::{Error, ErrorKind, Result};
 use crate::text_file::TextFile;
@@ -51,6 +53,12 @@ pub struct McpServer {
     pub startup_timeout_secs: Option<u64>,
     /// How long one call may take.
     pub tool_timeout_secs: Option<u64>,
+    /// How long it may be of no use before it is stopped.
+    pub idle_timeout_secs: Option<u64>,
+    /// What it and all that it starts may take of the machine's memory.
+    pub max_memory_mib: Option<u64>,
+    /// What is never shown, and what is shown in its place.
+    pub secrets: Vec<Secret>,
 }
 
 /// What a file says.
@@ -96,6 +104,8 @@ struct ServerEntry {
     reads: Vec<String>,
     startup_timeout_secs: Option<u64>,
     tool_timeout_secs: Option<u64>,
+    idle_timeout_secs: Option<u64>,
+    max_memory_mib: Option<u64>,
 }
 
 /// Reads a file.
@@ -150,42 +160,74 @@ impl ServerEntry {
         if let Some(url) = self.url {
             return Err(format!("servers behind a url are not supported yet, only a command: {url}"));
         }
-        let expand = |text: String| expand(&text, variable);
+        let mut secrets = Vec::new();
+        let mut expand = |text: String| expand(&text, variable, &mut secrets);
         let command = self.command.filter(|command| !command.trim().is_empty()).ok_or("it has no command")?;
+        let command = expand(command)?;
+        let args = self.args.into_iter().map(&mut expand).collect::<Expanded<_>>()?;
+        let cwd = self.cwd.map(&mut expand).transpose()?.map(PathBuf::from);
         let env = self.env.into_iter().map(|(key, value)| Ok((key, expand(value)?)));
         let env: BTreeMap<String, String> = env.collect::<Expanded<_>>()?;
         if let Some(key) = env.keys().find(|key| key.is_empty() || key.contains(['=', '\0'])) {
             return Err(format!("it sets what can be no variable: {key:?}"));
         }
-        let server = McpServer {
+        secrets.extend(
+            env.iter().filter(|(key, _)| secret::is_secret_name(key)).map(|(key, value)| Secret::new(value, key)),
+        );
+        Ok(McpServer {
             name: name.to_owned(),
-            command: expand(command)?,
-            args: self.args.into_iter().map(expand).collect::<Expanded<_>>()?,
+            command,
+            args,
             env,
-            cwd: self.cwd.map(expand).transpose()?.map(PathBuf::from),
+            cwd,
             keep: self.keep,
             trusted: self.trusted,
             reads: self.reads,
             startup_timeout_secs: self.startup_timeout_secs,
             tool_timeout_secs: self.tool_timeout_secs,
-        };
-        Ok(server)
+            idle_timeout_secs: self.idle_timeout_secs,
+            max_memory_mib: self.max_memory_mib,
+            secrets: secrets.into_iter().flatten().collect(),
+        })
+    }
+}
+
+impl McpServer {
+    /// `text` with the names of secrets in their places.
+    pub(crate) fn without_secrets(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.hide(&text))
     }
 }
 
 type Expanded<T> = std::result::Result<T, String>;
 
-/// Puts the values of variables in; what only looks like one (`${`) is left as it is.
-fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Expanded<String> {
+/// Puts the values of variables and files in; what only looks like one (`${`) is left as it is. What is a secret is noted.
+fn expand(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+    secrets: &mut Vec<Option<Secret>>,
+) -> Expanded<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((inside, behind)) = after.split_once('}') else { break };
         let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
         let name = name.strip_prefix("env:").unwrap_or(name);
-        let value = variable(name).or_else(|| default.map(str::to_owned));
+        let value = match name.strip_prefix("file:") {
+            Some(path) => Some(secret::read(path)?),
+            None => variable(name),
+        };
         out.push_str(before);
-        out.push_str(&value.ok_or_else(|| format!("a variable that it needs is not set: {name}"))?);
+        match (value, default) {
+            (Some(value), _) => {
+                out.push_str(&value);
+                if name.starts_with("file:") || secret::is_secret_name(name) {
+                    secrets.push(Secret::new(&value, name));
+                }
+            }
+            (None, Some(default)) => out.push_str(default),
+            (None, None) => return Err(format!("a variable that it needs is not set: {name}")),
+        }
         rest = behind;
     }
     out.push_str(rest);
@@ -203,7 +245,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Expect) {
-        let variable = |name: &str| (name == "KEY").then(|| "secret".to_owned());
+        let variable = |name: &str| (name == "KEY").then(|| "a secret".to_owned());
         let shown = match parse(text, &variable) {
             Ok(configuration) => format!("{configuration:#?}"),
             Err(error) => format!("exit {}: {error}", error.exit_code()),
@@ -234,7 +276,7 @@ mod tests {
                                 "/tmp/x",
                             ],
                             env: {
-                                "K": "secret",
+                                "K": "a secret",
                             },
                             cwd: None,
                             keep: false,
@@ -242,6 +284,11 @@ mod tests {
                             reads: [],
                             startup_timeout_secs: None,
                             tool_timeout_secs: None,
+                            idle_timeout_secs: None,
+                            max_memory_mib: None,
+                            secrets: [
+                                ${KEY},
+                            ],
                         },
                         McpServer {
                             name: "alpha",
@@ -260,6 +307,9 @@ mod tests {
                             tool_timeout_secs: Some(
                                 3,
                             ),
+                            idle_timeout_secs: None,
+                            max_memory_mib: None,
+                            secrets: [],
                         },
                     ],
                     notices: [

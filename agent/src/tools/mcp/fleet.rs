@@ -1,20 +1,20 @@
 //! The MCP servers of one session: found once, started on first call, stopped when idle.
 //!
-//! Invariants: at most [`MAX_ALIVE`] servers that were started for a call live at a time, and [`MAX_DISCOVERING`] more while they are
-//! asked for their tools; a server that fails [`MAX_FAILURES`] times in a row is not started again; every wait ends when the session is
+//! Invariants: at most [`MAX_ALIVE`] servers that were started for a call live at a time, `keep` or not, and [`MAX_DISCOVERING`] more
+//! while they are asked for their tools; one that is idle stops by itself; a server that fails [`MAX_FAILURES`] times in a row is not started again; every wait ends when the session is
 //! cancelled. The fleet knows processes, not tools: what a listing means is decided by the runtime above it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{CallToolResult, JsonObject};
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::client::{CallError, Client, Listing};
 use super::configuration::McpServer;
+use super::process::Ground;
 use crate::cancel::{Cancel, POLL};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::result::ToolFailure;
@@ -25,9 +25,6 @@ const MAX_ALIVE: usize = 8;
 /// Servers asked for their tools at a time.
 const MAX_DISCOVERING: usize = 8;
 
-/// A server that is not `keep` and was of no use for so long is stopped.
-const IDLE: Duration = Duration::from_secs(300);
-
 /// Failed starts, crashes and hangs in a row, after which a server stays stopped for this session.
 const MAX_FAILURES: u32 = 3;
 
@@ -36,15 +33,6 @@ const BACKOFF: Duration = Duration::from_millis(100);
 
 /// A server and what it said, or why it did not.
 pub(crate) type Found = (String, std::result::Result<Listing, String>);
-
-/// Where servers run.
-#[derive(Clone, Debug)]
-pub(crate) struct Ground {
-    /// The program that is started as guardian.
-    pub(crate) guardian: PathBuf,
-    /// The folder of servers that name none.
-    pub(crate) working_dir: PathBuf,
-}
 
 /// The servers.
 pub(crate) struct Fleet {
@@ -56,6 +44,8 @@ pub(crate) struct Fleet {
     finder: Sender<Found>,
     /// Who was asked and has not answered, and until when it is waited for.
     asked: Vec<(String, Instant)>,
+    /// Tells those who are asked that nobody waits any more.
+    closing: watch::Sender<bool>,
 }
 
 struct Member {
@@ -75,7 +65,8 @@ impl Fleet {
         let member = |(name, server)| Member { name, server, client: None, n_failures: 0 };
         let (finder, found) = channel();
         let members = servers.into_iter().map(member).collect();
-        Ok(Fleet { runtime, ground, members, cancel, found, finder, asked: Vec::new() })
+        let closing = watch::Sender::new(false);
+        Ok(Fleet { runtime, ground, members, cancel, found, finder, asked: Vec::new(), closing })
     }
 
     /// How the server of this name is configured.
@@ -92,17 +83,13 @@ impl Fleet {
             let (name, server, ground) = (name.clone(), member.server.clone(), self.ground.clone());
             let (finder, permits) = (self.finder.clone(), permits.clone());
             self.asked.push((name.clone(), Instant::now() + *limit));
+            let mut closing = self.closing.subscribe();
             self.runtime.spawn(async move {
                 let _permit = permits.acquire().await;
-                let listing = match Client::start(&server, &ground.guardian, &ground.working_dir).await {
-                    Ok(mut client) => {
-                        let listing = client.list().await;
-                        client.stop().await;
-                        listing
-                    }
-                    Err(why) => Err(why),
-                };
-                drop(finder.send((name, listing)));
+                tokio::select! {
+                    listing = ask(&server, &ground) => drop(finder.send((name, listing))),
+                    _ = closing.wait_for(|closing| *closing) => {}
+                }
             });
         }
     }
@@ -129,16 +116,25 @@ impl Fleet {
         self.asked.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Makes sure that the server runs; gives what it says of itself if it had to be started.
+    /// Makes sure that the server runs; gives what it says of itself if it had to be started or has said that it is not the same.
     pub(crate) fn start(&mut self, name: &str) -> std::result::Result<Option<Listing>, ToolFailure> {
-        self.stop_idle(name);
+        self.make_room(name);
         let Fleet { runtime, ground, members, cancel, .. } = self;
         let member = member(members, name)?;
         if let Some(client) = member.client.take_if(|client| client.is_gone()) {
             runtime.block_on(client.stop());
         }
-        if member.client.is_some() {
-            return Ok(None);
+        if let Some(client) = member.client.as_mut() {
+            client.touch();
+            if !client.tools_changed() {
+                return Ok(None);
+            }
+            return match runtime.block_on(unless(cancel, client.list())) {
+                Some(listing) => listing.map(Some).map_err(|why| {
+                    ToolFailure::new("server", format!("the server {name} does not list its tools: {why}"))
+                }),
+                None => Err(cancelled()),
+            };
         }
         if member.n_failures >= MAX_FAILURES {
             return Err(ToolFailure::new("server", format!("the server failed too often and stays stopped: {name}"))
@@ -147,7 +143,7 @@ impl Fleet {
         let wait = BACKOFF * (1 << member.n_failures) * u32::from(member.n_failures > 0);
         let started = runtime.block_on(unless(cancel, async {
             tokio::time::sleep(wait).await;
-            let mut client = Client::start(&member.server, &ground.guardian, &ground.working_dir).await?;
+            let mut client = Client::start(&member.server, ground).await?;
             match client.list().await {
                 Ok(listing) => Ok((client, listing)),
                 Err(why) => {
@@ -184,25 +180,28 @@ impl Fleet {
     ) -> std::result::Result<CallToolResult, ToolFailure> {
         let Fleet { runtime, members, .. } = self;
         let member = member(members, name)?;
-        if let Some(client) = member.client.as_mut() {
-            client.last_used = Instant::now();
-        }
         let failure = match answered {
             Some(Ok(result)) => {
                 member.n_failures = 0;
                 return Ok(result);
             }
             Some(Err(CallError::Refused(why))) => return Err(ToolFailure::new("tool", why)),
-            Some(Err(CallError::Timeout(limit))) => ToolFailure::new(
-                "timeout",
-                format!("{name}.{tool} does not answer and was stopped, in seconds: limit {}", limit.as_secs()),
-            )
-            .with_hint("ask for less, or give the server a longer tool_timeout_secs in its file"),
+            Some(Err(CallError::Timeout { limit, lives })) => {
+                let end = if lives { "was cancelled" } else { "was stopped" };
+                let message = format!("{name}.{tool} does not answer and {end}, in seconds: limit {}", limit.as_secs());
+                let failure = ToolFailure::new("timeout", message)
+                    .with_hint("ask for less, or give the server a longer tool_timeout_secs in its file");
+                if lives {
+                    return Err(failure);
+                }
+                failure
+            }
             Some(Err(CallError::Broken)) => {
                 let why = match member.client.as_mut() {
                     Some(client) => runtime.block_on(client.explain()),
                     None => "it ended during another call".to_owned(),
                 };
+                let why = member.server.without_secrets(&why);
                 ToolFailure::new("server", format!("the server {name} broke: {why}"))
             }
             None => cancelled(),
@@ -214,24 +213,18 @@ impl Fleet {
         Err(failure)
     }
 
-    /// Stops what was idle for long, and the least recently used if there are too many to start another than `next`.
-    fn stop_idle(&mut self, next: &str) {
-        let stoppable = |member: &Member| member.name != next && !member.server.keep;
-        let idle = |member: &Member| member.client.as_ref().map(|client| client.last_used);
-        let mut stopped = Vec::new();
-        for member in self.members.iter_mut().filter(|member| stoppable(member)) {
-            stopped.extend(member.client.take_if(|client| client.last_used.elapsed() > IDLE));
+    /// Stops the server that was least recently used if there are too many to start another than `next`; one that is `keep` only
+    /// if all others are, too.
+    fn make_room(&mut self, next: &str) {
+        let alive = |member: &&mut Member| member.name != next && member.client.is_some();
+        if self.members.iter_mut().filter(alive).count() < MAX_ALIVE {
+            return;
         }
-        let others = self.members.iter().filter(|member| member.name != next && member.client.is_some()).count();
-        if others >= MAX_ALIVE {
-            let oldest = self
-                .members
-                .iter_mut()
-                .filter(|member| stoppable(member) && member.client.is_some())
-                .min_by_key(|m| idle(m));
-            stopped.extend(oldest.and_then(|member| member.client.take()));
+        let order = |member: &&mut Member| (member.server.keep, member.client.as_ref().map(Client::last_used));
+        let oldest = self.members.iter_mut().filter(alive).min_by_key(order);
+        if let Some(client) = oldest.and_then(|member| member.client.take()) {
+            self.runtime.block_on(client.stop());
         }
-        self.runtime.block_on(stop_all(stopped));
     }
 }
 
@@ -256,8 +249,20 @@ impl Line<'_> {
 impl Drop for Fleet {
     fn drop(&mut self) {
         let clients: Vec<Client> = self.members.iter_mut().filter_map(|member| member.client.take()).collect();
-        self.runtime.block_on(stop_all(clients));
+        self.closing.send_replace(true);
+        self.runtime.block_on(async {
+            stop_all(clients).await;
+            self.ground.all_ended().await;
+        });
     }
+}
+
+/// Starts a server, asks it for its tools and stops it.
+async fn ask(server: &McpServer, ground: &Ground) -> std::result::Result<Listing, String> {
+    let mut client = Client::start(server, ground).await?;
+    let listing = client.list().await;
+    client.stop().await;
+    listing
 }
 
 /// Stops servers side by side.

@@ -1,10 +1,11 @@
-//! The guardian: `mote guard -- COMMAND ARGS..`, a process between mote and a server.
+//! The guardian: `mote guard TERMS -- COMMAND ARGS..`, a process between mote and a server.
 //!
 //! Invariants:
 //! - Its standard input is a pipe that only mote holds. When the pipe closes, because mote let go of the server or died in
 //!   whatever way, the server's whole process group is told to end and, after [`GRACE`] twice, killed.
 //! - The server leads its own process group and dies with its guardian; a grandchild that leaves the group or loses its parent
 //!   falls to the guardian, which kills it before it ends.
+//! - A server that is over its [`Caps`] is killed with all that it started; what ends while it runs is reaped.
 //! - The guardian ends with the server's exit code, or 128 and the signal's number.
 //!
 //! It does not look into what passes: requests are copied from its input, answers go past it.
@@ -21,7 +22,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
+use serde::{Deserialize, Serialize};
 
+use super::caps::{Caps, LOOK_EVERY, MEMORY_MIB};
+use super::configuration::McpServer;
 use crate::os;
 
 /// How long a server may take to end when its input closes, and again when it is asked to terminate.
@@ -41,6 +45,33 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 
 static THIS_IS_MOTE: std::sync::OnceLock<()> = std::sync::OnceLock::new();
 
+/// The terms on which a server runs, as mote hands them to the guardian.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Terms {
+    caps: Caps,
+}
+
+impl Terms {
+    pub(super) fn of(server: &McpServer) -> Terms {
+        Terms { caps: Caps { memory_mib: server.max_memory_mib.unwrap_or(MEMORY_MIB).max(1) } }
+    }
+}
+
+/// Why a guardian did not end with its server's exit code.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub code: u8,
+    /// What to say on standard error.
+    pub why: String,
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Failure {
+        Failure { code: NOT_STARTED, why }
+    }
+}
+
 #[derive(PartialEq)]
 enum Event {
     ServerEnded,
@@ -51,17 +82,24 @@ enum Event {
 /// before anything else is set up.
 ///
 /// A process that got past this call is mote itself, so that it may start itself as guardian.
-pub fn run_if_asked() -> Option<Result<u8, String>> {
+pub fn run_if_asked() -> Option<Result<u8, Failure>> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().as_deref() != Some(SUBCOMMAND.as_ref()) {
         let _ = THIS_IS_MOTE.set(());
         return None;
     }
-    Some(guard(&arguments.skip_while(|argument| argument == "--").collect::<Vec<_>>()))
+    let terms = arguments.next().and_then(|terms| serde_json::from_str(terms.to_str()?).ok());
+    Some(match terms {
+        Some(terms) => guard(&terms, &arguments.skip_while(|argument| argument == "--").collect::<Vec<_>>()),
+        None => Err("no terms to guard on".to_owned().into()),
+    })
 }
 
 /// The exit code of a guardian that could not start its server, as shells have it.
-pub const NOT_STARTED: u8 = 127;
+const NOT_STARTED: u8 = 127;
+
+/// The exit code of a guardian that killed its server, as shells have it.
+const KILLED: u8 = 128 + 9;
 
 /// The program to start as guardian: the one that options name, the one that `MOTE_GUARD_EXE` names, or mote itself.
 pub(crate) fn program(option: Option<PathBuf>) -> Option<PathBuf> {
@@ -70,19 +108,23 @@ pub(crate) fn program(option: Option<PathBuf>) -> Option<PathBuf> {
         .or_else(|| THIS_IS_MOTE.get().map(|()| PathBuf::from(THIS_PROGRAM)))
 }
 
-fn guard(command: &[OsString]) -> Result<u8, String> {
-    let (program, arguments) = command.split_first().ok_or("no command to guard")?;
+fn guard(terms: &Terms, command: &[OsString]) -> Result<u8, Failure> {
+    let (program, arguments) = command.split_first().ok_or_else(|| "no command to guard".to_owned())?;
     set_child_subreaper(Some(getpid())).map_err(|error| format!("cannot adopt orphans: {error}"))?;
+    terms.caps.impose()?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).process_group(0);
     os::die_with_parent(&mut command);
     let mut server =
         command.spawn().map_err(|error| format!("cannot start ({error}): {}", program.to_string_lossy()))?;
     let events = watch(&mut server);
-    end(&server, &events);
+    let excess = end(&server, terms.caps, &events);
     let status = server.wait();
     kill_orphans();
-    Ok(status.map_or(NOT_STARTED, exit_code))
+    match excess {
+        Some(why) => Err(Failure { code: KILLED, why }),
+        None => Ok(status.map_or(NOT_STARTED, exit_code)),
+    }
 }
 
 /// Starts the threads that copy requests, wait for the server and wait for mote's end.
@@ -110,19 +152,40 @@ fn watch(server: &mut Child) -> Receiver<Event> {
     events
 }
 
-/// Returns when the server has ended, by itself or by force; it is not reaped yet, so that its group's id is still its own.
-fn end(server: &Child, events: &Receiver<Event>) {
-    if matches!(events.recv(), Ok(Event::MoteGone)) {
-        for signal in [None, Some(Signal::TERM), Some(Signal::KILL)] {
-            if let Some(signal) = signal {
-                os::signal_group(server.id(), signal);
+/// Returns when the server has ended, by itself or by force; it is not reaped yet, so that its group's id is still its own. Gives the
+/// cap that it was over, if that was why.
+fn end(server: &Child, caps: Caps, events: &Receiver<Event>) -> Option<String> {
+    let mut excess = None;
+    loop {
+        match events.recv_timeout(LOOK_EVERY) {
+            Err(RecvTimeoutError::Timeout) => {
+                os::reap_children_but(server.id());
+                excess = caps.exceeded();
+                if excess.is_some() {
+                    break;
+                }
             }
-            if events.recv_timeout(GRACE) != Err(RecvTimeoutError::Timeout) {
+            Ok(Event::MoteGone) => {
+                ask_to_end(server, events);
                 break;
             }
+            Ok(Event::ServerEnded) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     os::signal_group(server.id(), Signal::KILL);
+    excess
+}
+
+/// Gives the server the time to end when its input closes, and again when it is told to.
+fn ask_to_end(server: &Child, events: &Receiver<Event>) {
+    for signal in [None, Some(Signal::TERM)] {
+        if let Some(signal) = signal {
+            os::signal_group(server.id(), signal);
+        }
+        if events.recv_timeout(GRACE) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
 }
 
 /// Kills what was left behind by the server and came to us, generation by generation.

@@ -1,118 +1,14 @@
-//! MCP servers that misbehave: real processes, each fault ends in one notice or one failure, and nothing survives.
+//! Servers that misbehave: each fault ends in one notice or one failure.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot set up is a failed test")]
-
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use expect_test::{Expect, expect};
 use mote::cancel::Cancel;
-use mote::home::Home;
-use mote::tools::{ServerState, ToolOptions, ToolOutcome, ToolRequest, ToolRuntime};
+use mote::tools::{ServerState, ToolOptions, ToolRequest};
 use serde_json::{Map, Value, json};
 
-const MOTE: &str = env!("CARGO_BIN_EXE_mote");
-const FAKE_SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/mcp/fake_server.py");
-
-/// How long the guardian of a dead mote may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A state folder, an `mcp.json` and a mark by which the processes of this test are known.
-struct Ground {
-    root: tempfile::TempDir,
-    mark: String,
-}
-
-impl Ground {
-    fn new(servers: Value) -> Ground {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let mark = format!("MOTE_TEST_MARK={}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let ground = Ground { root: tempfile::tempdir().unwrap(), mark };
-        ground.configure(servers);
-        ground
-    }
-
-    /// One server named `fake` in `mode`, whose reading tools are believed to read.
-    fn fake(mode: &str) -> Ground {
-        Ground::new(json!({"fake": {"args": [mode], "trusted": true, "tool_timeout_secs": 3}}))
-    }
-
-    fn configure(&self, mut servers: Value) {
-        let (key, value) = self.mark.split_once('=').unwrap();
-        for server in servers.as_object_mut().unwrap().values_mut() {
-            let args = server["args"].as_array().unwrap().clone();
-            server["args"] = [json!(FAKE_SERVER)].into_iter().chain(args).collect();
-            server["command"] = json!("python3");
-            server["env"] =
-                json!({key: value, "FAKE_CHANGED": self.path("changed"), "FAKE_BROKEN": self.path("broken")});
-        }
-        std::fs::write(self.path("mcp.json"), json!({"mcpServers": servers}).to_string()).unwrap();
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
-    }
-
-    fn open(&self) -> ToolRuntime {
-        self.open_with(ToolOptions { discovery: PATIENCE, ..ToolOptions::default() }, Cancel::default())
-    }
-
-    fn open_with_packs(&self) -> ToolRuntime {
-        let options = ToolOptions {
-            mcp: Some(self.path("mcp.json")),
-            guardian: Some(MOTE.into()),
-            discovery: PATIENCE,
-            ..ToolOptions::default()
-        };
-        ToolRuntime::open(&Home::at(&self.path("home")), options, Cancel::default()).unwrap()
-    }
-
-    fn open_with(&self, options: ToolOptions, cancel: Cancel) -> ToolRuntime {
-        let options = ToolOptions {
-            packs: Some(Vec::new()),
-            mcp: Some(self.path("mcp.json")),
-            guardian: Some(MOTE.into()),
-            ..options
-        };
-        ToolRuntime::open(&Home::at(&self.path("home")), options, cancel).unwrap()
-    }
-
-    /// Processes with our mark in their environment.
-    fn survivors(&self) -> Vec<String> {
-        let has_mark = |process: &Path| {
-            let environment = std::fs::read(process.join("environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable == self.mark.as_bytes())
-        };
-        let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-        let command = |process: PathBuf| std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
-        processes.filter(|process| has_mark(process)).map(command).collect()
-    }
-
-    fn nothing_survives(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.survivors().is_empty() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(self.survivors(), Vec::<String>::new());
-    }
-}
-
-fn arguments(value: Value) -> Map<String, Value> {
-    value.as_object().unwrap().clone()
-}
-
-fn call(runtime: &mut ToolRuntime, tool: &str, value: Value) -> ToolOutcome {
-    runtime.call("fake", tool, &arguments(value))
-}
-
-/// The failure of a call as a person or model sees it.
-fn failure(outcome: &ToolOutcome) -> String {
-    let failure = outcome.result.as_ref().unwrap_err();
-    let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-    format!("{}: {}{hint}", failure.kind, failure.message)
-}
+use crate::ground::{Ground, MOTE, PATIENCE, arguments, call, failure};
 
 /// Opens with a server in `mode`, which cannot be used; the notices say why.
 fn unusable(mode: &str, startup_timeout_secs: u64, expected: Expect) {
