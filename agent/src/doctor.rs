@@ -14,7 +14,7 @@ use crate::cancel::Cancel;
 use crate::home::Home;
 use crate::machine;
 use crate::store::Store;
-use crate::tools::mcp;
+use crate::tools::{mcp, sandbox};
 
 /// Less free disk than this stops imports and soon the queue, in bytes.
 const LOW_DISK_BYTES: u64 = 256 << 20;
@@ -72,6 +72,7 @@ pub fn examine(home: &Home, cancel: &Cancel) -> Vec<Check> {
     let mut checks = vec![state_folder(home), disk(home), store(home), clock(SystemTime::now()), threads(), kernels()];
     checks.extend(model(home));
     checks.push(servers(home, cancel));
+    checks.push(sandbox());
     checks
 }
 
@@ -217,6 +218,20 @@ fn servers(home: &Home, cancel: &Cancel) -> Check {
         return Check::ok(NAME, format!("{} in {}", configuration.servers.len(), file.display()));
     }
     Check::warning(NAME, faults.join("; "), format!("install what is missing, or correct {}", file.display()))
+}
+
+/// Whether servers and packs can be confined.
+fn sandbox() -> Check {
+    const NAME: &str = "sandbox";
+    let lacking = sandbox::lacking();
+    if lacking.is_empty() {
+        return Check::ok(NAME, "landlock and seccomp");
+    }
+    Check::warning(
+        NAME,
+        lacking.join("; "),
+        "use a kernel with landlock (5.19 or later, `lsm=landlock,..` at boot) and seccomp",
+    )
 }
 
 /// Whether a command names a file, itself or in a folder of `PATH`.

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use mote_model::Bundle;
 use serde_json::{Map, Value, json};
 
@@ -12,6 +12,7 @@ use crate::bundles;
 use crate::cli::out::plain;
 use crate::cli::{Globals, Out};
 use crate::error::{Error, ErrorKind, Result};
+use crate::tools::sandbox::SandboxMode;
 use crate::tools::{
     Anchor, Asker, Catalogue, Server, ServerKind, ServerState, ToolEntry, ToolFailure, ToolId, ToolOptions, ToolRuntime,
 };
@@ -28,6 +29,27 @@ pub(crate) struct SourceFlags {
     /// Use only this built-in pack; may be given several times
     #[arg(long, value_name = "PACK")]
     pub(crate) pack: Vec<String>,
+    /// Confine servers and packs: `auto` takes what the kernel has, `on` goes on only with all of it
+    #[arg(long, value_enum, value_name = "MODE", default_value_t)]
+    pub(crate) sandbox: SandboxArg,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum SandboxArg {
+    Off,
+    #[default]
+    Auto,
+    On,
+}
+
+impl From<SandboxArg> for SandboxMode {
+    fn from(mode: SandboxArg) -> SandboxMode {
+        match mode {
+            SandboxArg::Off => SandboxMode::Off,
+            SandboxArg::Auto => SandboxMode::Auto,
+            SandboxArg::On => SandboxMode::On,
+        }
+    }
 }
 
 /// Which tools a session may use and how; the same for every command that calls tools.
@@ -44,6 +66,9 @@ pub(crate) struct ToolFlags {
     /// Let packs write below this folder; may be given several times
     #[arg(long, value_name = "FOLDER")]
     pub(crate) writable: Vec<PathBuf>,
+    /// Let packs read only below this folder; may be given several times
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) readable: Vec<PathBuf>,
 }
 
 impl ToolFlags {
@@ -51,9 +76,19 @@ impl ToolFlags {
     pub(crate) fn options(self) -> Result<ToolOptions> {
         let working_dir = std::env::current_dir()
             .map_err(|error| Error::new(ErrorKind::Failed, format!("the current folder cannot be used: {error}")))?;
-        let ToolFlags { sources: SourceFlags { mcp, pack }, allow, deny, writable } = self;
-        let packs = (!pack.is_empty()).then_some(pack);
-        Ok(ToolOptions { packs, mcp, working_dir, writable, allow, deny, asker: asker(), ..ToolOptions::default() })
+        let ToolFlags { sources: SourceFlags { mcp, pack, sandbox }, allow, deny, writable, readable } = self;
+        Ok(ToolOptions {
+            packs: (!pack.is_empty()).then_some(pack),
+            mcp,
+            working_dir,
+            writable,
+            readable,
+            sandbox: sandbox.into(),
+            allow,
+            deny,
+            asker: asker(),
+            ..ToolOptions::default()
+        })
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::mcp::{Answered, Line};
 use super::result::{MAX_RESULT_BYTES, ToolFailure, ToolOutcome, bound, value_of};
 use super::runtime::{ToolRuntime, pack_kind};
+use super::sandbox::{self, Confinement, SandboxMode};
 use crate::cancel::Cancel;
 
 /// Calls under way at a time: each takes a thread and may hold a result of some megabytes.
@@ -122,6 +123,8 @@ impl ToolRuntime {
         Hands {
             working_dir: &self.working_dir,
             writable: &self.writable,
+            readable: &self.readable,
+            sandbox: self.sandbox,
             notes: self.notes.as_ref(),
             cancel: &self.cancel,
         }
@@ -148,6 +151,8 @@ impl ToolRuntime {
 struct Hands<'a> {
     working_dir: &'a Path,
     writable: &'a [PathBuf],
+    readable: &'a [PathBuf],
+    sandbox: SandboxMode,
     notes: &'a dyn Notes,
     cancel: &'a Cancel,
 }
@@ -158,16 +163,44 @@ impl Hands<'_> {
         if !is_pack {
             return line.map_or(Given::Stopped, |line| Given::Server(line.call(wire_name, arguments)));
         }
+        let confinement = sandbox::for_pack(server, self.sandbox, self.working_dir, self.readable, self.writable);
+        Given::Pack(match confinement {
+            Some(confinement) => confined(&confinement, || self.call_pack(permitted)),
+            None => self.call_pack(permitted),
+        })
+    }
+
+    fn call_pack(&self, permitted: &Permitted) -> std::result::Result<Value, ToolFailure> {
+        let Permitted { server, wire_name, arguments, .. } = permitted;
         let cancelled = || self.cancel.is_cancelled();
         let mut context = CallContext::new(self.working_dir, self.notes);
         context.writable = self.writable;
         context.cancelled = &cancelled;
-        Given::Pack(mote_toolpacks::call(server, wire_name, arguments, &context).map_err(|error| ToolFailure {
+        mote_toolpacks::call(server, wire_name, arguments, &context).map_err(|error| ToolFailure {
             kind: pack_kind(error.kind()).to_owned(),
             message: error.message().to_owned(),
             hint: error.hint().map(str::to_owned),
-        }))
+        })
     }
+}
+
+/// What `work` gives on a thread of its own that is confined.
+fn confined(
+    confinement: &Confinement,
+    work: impl FnOnce() -> std::result::Result<Value, ToolFailure> + Send,
+) -> std::result::Result<Value, ToolFailure> {
+    let failure = |why: &str| ToolFailure::new("sandbox", format!("the call was not made: {why}"));
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("mote-pack".to_owned()).spawn_scoped(scope, || {
+            sandbox::confine_this_thread(confinement).map_err(|why| failure(&why))?;
+            work()
+        });
+        match thread.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => Err(failure(&format!("there is no thread for it: {error}"))),
+        }
+    })
 }
 
 /// Does the jobs, [`MAX_SIDE_BY_SIDE`] at a time; results stand in the order of the jobs. Where no thread can be had, those that

@@ -12,6 +12,7 @@ mod result;
 mod runtime;
 
 pub mod mcp;
+pub mod sandbox;
 pub mod toolspace;
 
 pub use calls::{MAX_SIDE_BY_SIDE, ToolRequest};

@@ -17,6 +17,7 @@ use super::mcp::{self, Fleet, Found, Ground, Listing, Manifests, McpServer};
 use super::policy::{Decision, Policy, matches};
 use super::result::ToolFailure;
 use super::retrieval::{Anchor, Index};
+use super::sandbox::{self, SandboxMode};
 use crate::cancel::Cancel;
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
@@ -40,6 +41,10 @@ pub struct ToolOptions {
     pub working_dir: PathBuf,
     /// Folders under which packs may write.
     pub writable: Vec<PathBuf>,
+    /// Folders below which alone packs may read; everywhere if there are none.
+    pub readable: Vec<PathBuf>,
+    /// How servers and packs are confined.
+    pub sandbox: SandboxMode,
     /// Patterns of tools that may run without asking.
     pub allow: Vec<String>,
     /// Patterns of tools that may not run.
@@ -61,6 +66,8 @@ impl Default for ToolOptions {
             mcp: None,
             working_dir: PathBuf::from("."),
             writable: Vec::new(),
+            readable: Vec::new(),
+            sandbox: SandboxMode::default(),
             allow: Vec::new(),
             deny: Vec::new(),
             asker: None,
@@ -88,6 +95,8 @@ pub struct ToolRuntime {
     pub(super) fleet: Option<Fleet>,
     pub(super) working_dir: PathBuf,
     pub(super) writable: Vec<PathBuf>,
+    pub(super) readable: Vec<PathBuf>,
+    pub(super) sandbox: SandboxMode,
     asker: Option<Asker>,
     pub(super) notes: Box<dyn Notes>,
     pub(super) cancel: Cancel,
@@ -97,12 +106,14 @@ impl ToolRuntime {
     /// Reads packs and `mcp.json`, takes in what is remembered of the servers and asks those that are new.
     ///
     /// # Errors
-    /// [`ErrorKind::Configuration`] if `mcp.json` cannot be read or parsed, [`ErrorKind::Usage`] if a pack does not exist.
+    /// [`ErrorKind::Configuration`] if `mcp.json` cannot be read or parsed, or if there is to be a sandbox and there is none,
+    /// [`ErrorKind::Usage`] if a pack does not exist.
     pub fn open(home: &Home, options: ToolOptions, cancel: Cancel) -> Result<ToolRuntime> {
         let mut servers = packs(options.packs.as_deref())?;
         let path = options.mcp.or_else(|| Some(home.mcp_json()).filter(|path| path.exists()));
         let configuration = path.map(|path| mcp::read(&path, &cancel)).transpose()?.unwrap_or_default();
-        let notices = configuration.notices;
+        let mut notices = configuration.notices;
+        notices.extend(sandbox::open(options.sandbox)?);
         let members = named(configuration.servers);
         for (name, server) in &members {
             if !servers.iter().any(|pack| pack.name == *name) {
@@ -121,6 +132,8 @@ impl ToolRuntime {
             fleet: None,
             working_dir: options.working_dir,
             writable: options.writable,
+            readable: options.readable,
+            sandbox: options.sandbox,
             asker: options.asker,
             notes: options.notes.unwrap_or_else(|| Box::new(MemoryNotes::default())),
             cancel,
@@ -273,7 +286,7 @@ impl ToolRuntime {
             Error::new(ErrorKind::Configuration, "no program that can guard servers")
                 .with_hint("set MOTE_GUARD_EXE to the mote binary where mote is used as a library")
         })?;
-        let ground = Ground::new(guardian, self.working_dir.clone());
+        let ground = Ground::new(guardian, self.working_dir.clone(), self.sandbox);
         let (mut known, mut new) = (Vec::new(), Vec::new());
         for (name, server) in &members {
             match self.manifests.load(name, server) {

@@ -5,3 +5,4 @@
 mod faults;
 mod ground;
 mod processes;
+mod sandbox;

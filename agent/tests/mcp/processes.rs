@@ -181,6 +181,15 @@ fn odd_results_are_bounded_and_named() {
             }
         })
         .collect();
-    expect![[r#""#]].assert_eq(&shown.join("\n"));
+    expect![[r#"
+        utf8 -> {"value":"a �� b"}
+        nul -> {"value":"a \u0000 b"}
+        ansi -> {"value":"\u001b[31mred\u001b[0m"}
+        surrogate -> tool: its answer cannot be read as JSON: unexpected end of hex escape at line 1 column 93
+        deep -> tool: its answer cannot be read as JSON: recursion limit exceeded at line 1 column 210
+        number -> tool: its answer cannot be read as JSON: number out of range at line 1 column 90
+        long -> tool: its answer cannot be read as JSON: number out of range at line 1 column 4085
+        huge -> server: the server fake broke: its message is too big, in bytes: limit 8388608, used more"#]]
+    .assert_eq(&shown.join("\n"));
     still_works(&ground, runtime);
 }

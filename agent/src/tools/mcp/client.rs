@@ -160,9 +160,9 @@ impl Client {
         self.process.explain("it ended during the call").await
     }
 
-    /// Whether its stream has ended.
+    /// Whether it has ended or is about to.
     pub(crate) fn is_gone(&self) -> bool {
-        self.service.is_transport_closed()
+        self.service.is_transport_closed() || self.process.is_ending()
     }
 
     /// Whether it has said that its tools are no longer those that it listed.

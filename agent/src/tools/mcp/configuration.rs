@@ -5,7 +5,7 @@
 //! ```
 //! Unknown keys are left alone, ours are optional: `enabled`, `keep` (not stopped when idle), `trusted` (its `readOnlyHint`s are
 //! believed), `reads` (patterns of tools that change nothing), `startup_timeout_secs`, `tool_timeout_secs`, `idle_timeout_secs`,
-//! `max_memory_mib`. `${NAME}`, `${NAME:-default}` and `${env:NAME}` in strings are taken from our environment, `${file:PATH}` from a
+//! `max_memory_mib`, `sandbox` (what it may reach beside its own). `${NAME}`, `${NAME:-default}` and `${env:NAME}` in strings are taken from our environment, `${file:PATH}` from a
 //! file, so that no secret need stand here; what is known to be a secret is never shown. A server that cannot be used (a `url`, a
 //! missing variable) is left out with a notice; a file that does not parse is an error, because nothing in it can be believed.
 
@@ -57,8 +57,22 @@ pub struct McpServer {
     pub idle_timeout_secs: Option<u64>,
     /// What it and all that it starts may take of the machine's memory.
     pub max_memory_mib: Option<u64>,
+    /// What it may reach beside what it takes to run.
+    pub sandbox: SandboxEntry,
     /// What is never shown, and what is shown in its place.
     pub secrets: Vec<Secret>,
+}
+
+/// What a server may reach beside what it takes to run: paths from the folder in which it runs, `~/` is the home folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxEntry {
+    /// Folders and files that it may read.
+    pub read: Vec<String>,
+    /// Folders and files that it may change.
+    pub write: Vec<String>,
+    /// Whether it may open sockets; if not given, in mode `auto` only.
+    pub network: Option<bool>,
 }
 
 /// What a file says.
@@ -106,6 +120,8 @@ struct ServerEntry {
     tool_timeout_secs: Option<u64>,
     idle_timeout_secs: Option<u64>,
     max_memory_mib: Option<u64>,
+    #[serde(default)]
+    sandbox: SandboxEntry,
 }
 
 /// Reads a file.
@@ -187,6 +203,7 @@ impl ServerEntry {
             tool_timeout_secs: self.tool_timeout_secs,
             idle_timeout_secs: self.idle_timeout_secs,
             max_memory_mib: self.max_memory_mib,
+            sandbox: self.sandbox,
             secrets: secrets.into_iter().flatten().collect(),
         })
     }
@@ -286,6 +303,11 @@ mod tests {
                             tool_timeout_secs: None,
                             idle_timeout_secs: None,
                             max_memory_mib: None,
+                            sandbox: SandboxEntry {
+                                read: [],
+                                write: [],
+                                network: None,
+                            },
                             secrets: [
                                 ${KEY},
                             ],
@@ -309,6 +331,11 @@ mod tests {
                             ),
                             idle_timeout_secs: None,
                             max_memory_mib: None,
+                            sandbox: SandboxEntry {
+                                read: [],
+                                write: [],
+                                network: None,
+                            },
                             secrets: [],
                         },
                     ],

@@ -5,6 +5,7 @@
 //!   whatever way, the server's whole process group is told to end and, after [`GRACE`] twice, killed.
 //! - The server leads its own process group and dies with its guardian; a grandchild that leaves the group or loses its parent
 //!   falls to the guardian, which kills it before it ends.
+//! - The server is confined as its terms say, from its first instruction on; the guardian itself is not.
 //! - A server that is over its [`Caps`] is killed with all that it started; what ends while it runs is reaped.
 //! - The guardian ends with the server's exit code, or 128 and the signal's number.
 //!
@@ -26,7 +27,9 @@ use serde::{Deserialize, Serialize};
 
 use super::caps::{Caps, LOOK_EVERY, MEMORY_MIB};
 use super::configuration::McpServer;
+use super::process::Ground;
 use crate::os;
+use crate::tools::sandbox::{self, Confinement};
 
 /// How long a server may take to end when its input closes, and again when it is asked to terminate.
 pub(crate) const GRACE: Duration = Duration::from_millis(400);
@@ -40,6 +43,9 @@ pub(crate) const SUBCOMMAND: &str = "guard";
 /// Names the program that understands [`SUBCOMMAND`] where it is not the running one, as in tests of the library.
 const PROGRAM_VARIABLE: &str = "MOTE_GUARD_EXE";
 
+/// Names the folder of temporary files.
+const TEMPORARY: &str = "TMPDIR";
+
 /// The running program, whatever happened to its file.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
@@ -49,11 +55,19 @@ static THIS_IS_MOTE: std::sync::OnceLock<()> = std::sync::OnceLock::new();
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Terms {
     caps: Caps,
+    confinement: Option<Confinement>,
+    /// Whether the server gets a temporary folder of its own.
+    temporary: bool,
 }
 
 impl Terms {
-    pub(super) fn of(server: &McpServer) -> Terms {
-        Terms { caps: Caps { memory_mib: server.max_memory_mib.unwrap_or(MEMORY_MIB).max(1) } }
+    pub(super) fn of(server: &McpServer, ground: &Ground) -> Terms {
+        let confinement = sandbox::for_server(server, ground.folder(server), ground.sandbox);
+        Terms {
+            caps: Caps { memory_mib: server.max_memory_mib.unwrap_or(MEMORY_MIB).max(1) },
+            temporary: confinement.is_some() && !server.env.contains_key(TEMPORARY),
+            confinement,
+        }
     }
 }
 
@@ -112,11 +126,17 @@ fn guard(terms: &Terms, command: &[OsString]) -> Result<u8, Failure> {
     let (program, arguments) = command.split_first().ok_or_else(|| "no command to guard".to_owned())?;
     set_child_subreaper(Some(getpid())).map_err(|error| format!("cannot adopt orphans: {error}"))?;
     terms.caps.impose()?;
+    let mut confinement = terms.confinement.clone();
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).process_group(0);
     os::die_with_parent(&mut command);
-    let mut server =
-        command.spawn().map_err(|error| format!("cannot start ({error}): {}", program.to_string_lossy()))?;
+    let temporary = terms.temporary.then(|| tempfile::Builder::new().prefix("mote-server-").tempdir()).transpose();
+    let temporary = temporary.map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+    if let (Some(folder), Some(confinement)) = (&temporary, &mut confinement) {
+        command.env(TEMPORARY, folder.path());
+        confinement.write.push(folder.path().to_path_buf());
+    }
+    let (mut server, _starter) = start(command, confinement)?;
     let events = watch(&mut server);
     let excess = end(&server, terms.caps, &events);
     let status = server.wait();
@@ -125,6 +145,26 @@ fn guard(terms: &Terms, command: &[OsString]) -> Result<u8, Failure> {
         Some(why) => Err(Failure { code: KILLED, why }),
         None => Ok(status.map_or(NOT_STARTED, exit_code)),
     }
+}
+
+/// Starts the server from a thread that is confined as the server is to be. The kernel ends the server when that thread ends, which it
+/// does when the sender is dropped.
+fn start(mut command: Command, confinement: Option<Confinement>) -> Result<(Child, Sender<()>), String> {
+    let (started, server) = channel();
+    let (starter, until) = channel::<()>();
+    let start = move || {
+        let confined = confinement.map_or(Ok(()), |confinement| sandbox::confine_this_thread(&confinement));
+        let spawned = confined.and_then(|()| {
+            let program = command.get_program().to_string_lossy().into_owned();
+            command.spawn().map_err(|error| format!("cannot start ({error}): {program}"))
+        });
+        drop(started.send(spawned));
+        let _ = until.recv();
+    };
+    let thread = thread::Builder::new().name("mote-start".to_owned()).spawn(start);
+    thread.map_err(|error| format!("cannot start a thread: {error}"))?;
+    let server = server.recv().unwrap_or_else(|_| Err("the thread that starts the server ended".to_owned()))?;
+    Ok((server, starter))
 }
 
 /// Starts the threads that copy requests, wait for the server and wait for mote's end.

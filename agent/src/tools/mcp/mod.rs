@@ -13,7 +13,7 @@ mod process;
 mod secret;
 mod stream;
 
-pub use configuration::{McpConfiguration, McpServer, parse, read};
+pub use configuration::{McpConfiguration, McpServer, SandboxEntry, parse, read};
 pub use guard::run_if_asked as guard_if_asked;
 pub use secret::Secret;
 

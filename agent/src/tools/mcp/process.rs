@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use super::configuration::McpServer;
 use super::guard::{self, Terms};
 use super::stream::{BoundedReader, StreamState, drain};
+use crate::tools::sandbox::SandboxMode;
 
 /// What every server gets of our environment.
 const PASSED_ON: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
@@ -38,13 +39,15 @@ pub(crate) struct Ground {
     pub(crate) guardian: PathBuf,
     /// The folder of servers that name none.
     pub(crate) working_dir: PathBuf,
+    /// How they are confined.
+    pub(crate) sandbox: SandboxMode,
     /// Who waits for the guardians.
     waiters: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Ground {
-    pub(crate) fn new(guardian: PathBuf, working_dir: PathBuf) -> Ground {
-        Ground { guardian, working_dir, waiters: Arc::default() }
+    pub(crate) fn new(guardian: PathBuf, working_dir: PathBuf, sandbox: SandboxMode) -> Ground {
+        Ground { guardian, working_dir, sandbox, waiters: Arc::default() }
     }
 
     /// The folder in which a server runs.
@@ -79,7 +82,7 @@ pub(super) struct Process {
 impl Process {
     /// Starts a server behind its guardian; gives what it writes, too.
     pub(super) fn start(server: &McpServer, ground: &Ground) -> Result<(Process, BoundedReader<ChildStdout>), String> {
-        let terms = serde_json::to_string(&Terms::of(server)).map_err(|error| error.to_string())?;
+        let terms = serde_json::to_string(&Terms::of(server, ground)).map_err(|error| error.to_string())?;
         let mut command = Command::new(&ground.guardian);
         command.arg(guard::SUBCOMMAND).arg(terms).arg("--").arg(&server.command).args(&server.args);
         command
@@ -112,6 +115,11 @@ impl Process {
         let drained = tokio::spawn(drain(stderr, tail.clone()));
         let reader = BoundedReader::new(stdout, stream.clone());
         Ok((Process { stream, input: Input::new(stdin), ended, kill, stderr: tail, drained }, reader))
+    }
+
+    /// Whether it was told to end, or has ended.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ended.borrow().is_some() || self.input.is_closed()
     }
 
     /// Ends the server and waits until nothing of it is left.
@@ -172,6 +180,10 @@ impl Input {
 
     pub(super) fn close(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     fn with<T>(&self, then: impl FnOnce(Pin<&mut ChildStdin>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
