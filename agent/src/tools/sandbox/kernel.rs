@@ -139,7 +139,7 @@ mod calls {
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
         let mut deny = |call: c_long, rule: Vec<SeccompRule>| {
             for bit in std::iter::once(0).chain(OTHER_ABI) {
-                rules.insert(i64::from(call | bit), rule.clone());
+                rules.insert(call | bit, rule.clone());
             }
         };
         for call in NEVER {
