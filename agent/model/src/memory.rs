@@ -122,7 +122,7 @@ impl Manifest {
 fn scratch_bytes(a: &Architecture, context: usize) -> u64 {
     let attention = a.heads * a.head_dim;
     let qkv = attention + 2 * a.kv_heads * a.head_dim;
-    let row = 4 * (3 * a.hidden + qkv + 2 * attention + 3 * a.ffn) + 2 * a.ffn;
+    let row = 4 * (3 * a.hidden + qkv + 2 * attention + 3 * a.ffn) + 4 * a.ffn;
     let batch = BATCH_TOKENS.min(context) * row;
     batch as u64 + a.vocab as u64 * SAMPLER_BYTES + (context * a.head_dim * size_of::<f32>()) as u64
 }

@@ -14,7 +14,7 @@ use crate::graph;
 use crate::manifest::Manifest;
 use crate::map::FileMap;
 use crate::memory::MemoryNeed;
-use crate::ops::Workspace;
+use crate::ops::{Spare, Workspace};
 use crate::threads::physical_cores;
 use crate::tokenizer::Tokenizer;
 
@@ -143,6 +143,7 @@ impl Model {
             adapter: None,
             activations: Activations::new(),
             queries: Vec::new(),
+            spare: Spare::default(),
             output_rows: None,
         };
         let state = self.inner.plan.spawn().map_err(|e| runtime(&e))?;

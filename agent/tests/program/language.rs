@@ -232,7 +232,7 @@ fn a_name_of_the_language_is_explained() {
 
         Differences to Python:
            int  lists at once  dict.name  servers and variables  moves and variables  sets  lambda
-           except as  is  next  def  return  slices  no traceback  limits  left out
+           except as  is  next  def  return  no traceback  limits  left out
 
         More about one: mote script help NAME
     "#]]

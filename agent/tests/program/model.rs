@@ -41,7 +41,7 @@ fn a_model_that_does_not_fit_is_refused_before_it_is_loaded() {
         exit 78
         -- stderr
         mote: the model does not fit the memory budget of 1 MiB: weights 1 MiB + f16 kv cache of 512 tokens 1 MiB + scratch 1 MiB + tokenizer 1 MiB + program 48 MiB = 50 MiB
-          hint: nothing of it fits: give at least 49 MiB, or take a smaller model
+          hint: nothing of it fits: give at least 50 MiB, or take a smaller model
     "#]]
     .assert_eq(&program.run(&["model", "generate", "--model", "./tiny", "--memory-budget", "1MiB", "Hello"]));
 }

@@ -46,7 +46,7 @@ impl RowOp for KvAttention {
         self.heads * self.head_dim
     }
 
-    fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor> {
+    fn eval(&self, workspace: &mut Workspace, input: &Tensor, output: &mut [f32]) -> TractResult<()> {
         let Workspace { pool, rope_table, cache, queries, .. } = workspace;
         let (head_dim, tokens) = (self.head_dim, input.shape()[0]);
         let (position, capacity) = (cache.len(), cache.capacity());
@@ -54,24 +54,24 @@ impl RowOp for KvAttention {
         ensure!(position + tokens <= capacity, "no room in the kv cache of {capacity}: {}", position + tokens);
         let layer = cache.layer_mut(self.layer);
         let (keys, values) = layer.with_context(|| format!("no cache for layer {}", self.layer))?;
-        let mut qkv = input.into_tensor();
-        let mut output = Tensor::zero::<f32>(&[tokens, self.width()])?;
+        let mut key = vec![0.0; head_dim];
         queries.clear();
-        let mut rows = qkv.try_as_plain_ram_mut()?;
-        let rows = rows.as_slice_mut::<f32>()?;
-        for (token, row) in rows.chunks_exact_mut(self.width() + 2 * self.kv_heads * head_dim).enumerate() {
+        let rows = input.try_as_plain_ram()?;
+        let rows = rows.as_slice::<f32>()?;
+        for (token, row) in rows.chunks_exact(self.width() + 2 * self.kv_heads * head_dim).enumerate() {
             let at = position + token;
             let rope_row = &rope_table[at * head_dim..][..head_dim];
-            let (q, kv) = row.split_at_mut(self.width());
-            let (k, v) = kv.split_at_mut(self.kv_heads * head_dim);
-            for head in q.chunks_exact_mut(head_dim) {
+            let (q, kv) = row.split_at(self.width());
+            let (k, v) = kv.split_at(self.kv_heads * head_dim);
+            queries.extend_from_slice(q);
+            for head in queries[token * self.width()..].chunks_exact_mut(head_dim) {
                 self.turn(head, self.q_norm.as_ref(), rope_row)?;
             }
-            queries.extend_from_slice(q);
-            for (kv_head, (key, value)) in k.chunks_exact_mut(head_dim).zip(v.chunks_exact(head_dim)).enumerate() {
-                self.turn(key, self.k_norm.as_ref(), rope_row)?;
+            for (kv_head, (k, value)) in k.chunks_exact(head_dim).zip(v.chunks_exact(head_dim)).enumerate() {
+                key.copy_from_slice(k);
+                self.turn(&mut key, self.k_norm.as_ref(), rope_row)?;
                 let slot = (kv_head * capacity + at) * row_bytes..(kv_head * capacity + at + 1) * row_bytes;
-                rows_kind.store(key, &mut keys[slot.clone()])?;
+                rows_kind.store(&key, &mut keys[slot.clone()])?;
                 rows_kind.store(value, &mut values[slot])?;
             }
         }
@@ -87,7 +87,6 @@ impl RowOp for KvAttention {
             head_dim,
             capacity,
         };
-        attention(pool, &args, output.try_as_plain_ram_mut()?.as_slice_mut::<f32>()?)?;
-        Ok(output)
+        Ok(attention(pool, &args, output)?)
     }
 }

@@ -23,19 +23,13 @@ impl RowOp for Embed {
         self.weight.cols()
     }
 
-    fn eval(&self, _workspace: &mut Workspace, input: TValue) -> TractResult<Tensor> {
+    fn eval(&self, _workspace: &mut Workspace, input: &Tensor, output: &mut [f32]) -> TractResult<()> {
         let ids = input.try_as_plain_ram()?;
-        let ids = ids.as_slice::<i64>()?;
         let matrix = self.weight.matrix()?;
-        let mut output = Tensor::zero::<f32>(&[ids.len(), self.width()])?;
-        {
-            let mut rows = output.try_as_plain_ram_mut()?;
-            let rows = rows.as_slice_mut::<f32>()?;
-            for (row, &id) in rows.chunks_exact_mut(self.width()).zip(ids) {
-                let id = usize::try_from(id).with_context(|| format!("token id is negative: {id}"))?;
-                matrix.row_to_f32(id, row)?;
-            }
+        for (row, &id) in output.chunks_exact_mut(self.width()).zip(ids.as_slice::<i64>()?) {
+            let id = usize::try_from(id).with_context(|| format!("token id is negative: {id}"))?;
+            matrix.row_to_f32(id, row)?;
         }
-        Ok(output)
+        Ok(())
     }
 }

@@ -13,6 +13,13 @@ pub(crate) struct QMatMul {
     pub(crate) is_output: bool,
 }
 
+impl QMatMul {
+    /// The rows of the matrix that are wanted, if not all.
+    fn chosen_rows<'a>(&self, output_rows: Option<&'a [u32]>) -> Option<&'a [u32]> {
+        output_rows.filter(|_| self.is_output)
+    }
+}
+
 impl RowOp for QMatMul {
     fn name(&self) -> &'static str {
         "QMatMul"
@@ -26,24 +33,24 @@ impl RowOp for QMatMul {
         self.weight.rows()
     }
 
-    fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor> {
-        let Workspace { pool, activations, adapter, output_rows, .. } = workspace;
-        let chosen = output_rows.as_deref().filter(|_| self.is_output);
-        let mut output = Tensor::zero::<f32>(&[input.shape()[0], chosen.map_or(self.width(), <[u32]>::len)])?;
-        if output.len() == 0 {
-            return Ok(output);
+    fn wanted_width(&self, workspace: &Workspace) -> usize {
+        self.chosen_rows(workspace.output_rows.as_deref()).map_or(self.width(), <[u32]>::len)
+    }
+
+    fn eval(&self, workspace: &mut Workspace, input: &Tensor, output: &mut [f32]) -> TractResult<()> {
+        if output.is_empty() {
+            return Ok(());
         }
+        let Workspace { pool, activations, adapter, output_rows, .. } = workspace;
         let mut weight = self.weight.matrix()?;
         if let Some(adapter) = adapter {
             weight = adapter.apply(self.weight.name(), weight)?;
         }
         activations.quantize_for(pool, input.try_as_plain_ram()?.as_slice::<f32>()?, &weight)?;
-        let mut y = output.try_as_plain_ram_mut()?;
-        let y = y.as_slice_mut::<f32>()?;
-        match chosen {
-            Some(rows) => matmul_rows(pool, &weight, activations, rows, y)?,
-            None => matmul(pool, &weight, activations, y)?,
+        match self.chosen_rows(output_rows.as_deref()) {
+            Some(rows) => matmul_rows(pool, &weight, activations, rows, output)?,
+            None => matmul(pool, &weight, activations, output)?,
         }
-        Ok(output)
+        Ok(())
     }
 }

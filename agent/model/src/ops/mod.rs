@@ -7,6 +7,7 @@
 mod attention;
 mod embed;
 mod matmul;
+mod spare;
 mod swiglu;
 
 use std::fmt::Debug;
@@ -21,6 +22,7 @@ use crate::cache::KvCache;
 pub(crate) use attention::KvAttention;
 pub(crate) use embed::Embed;
 pub(crate) use matmul::QMatMul;
+pub(crate) use spare::Spare;
 pub(crate) use swiglu::SwiGlu;
 
 /// What the operators of one conversation work with.
@@ -33,6 +35,8 @@ pub(crate) struct Workspace {
     pub(crate) activations: Activations,
     /// Rotated queries of the layer at work.
     pub(crate) queries: Vec<f32>,
+    /// Buffers of earlier operators.
+    pub(crate) spare: Spare,
     /// The rows of the output matrix that are wanted, ascending, where it is not all of them.
     pub(crate) output_rows: Option<Vec<u32>>,
 }
@@ -44,7 +48,12 @@ pub(crate) trait RowOp: Debug + Send + Sync {
     fn input_width(&self) -> Option<usize>;
     /// Elements of an output row.
     fn width(&self) -> usize;
-    fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor>;
+    /// Elements of a row that are wanted now.
+    fn wanted_width(&self, _workspace: &Workspace) -> usize {
+        self.width()
+    }
+    /// Writes every element of the output, whatever is in it before.
+    fn eval(&self, workspace: &mut Workspace, input: &Tensor, output: &mut [f32]) -> TractResult<()>;
     /// Whether it is the first of its layer: there the work may be broken off.
     fn begins_layer(&self) -> bool {
         false
@@ -110,7 +119,11 @@ pub(crate) fn eval(
 ) -> TractResult<TVec<TValue>> {
     match (node.op_as::<MoteOp>(), inputs.len()) {
         (Some(op), 1) => {
-            let output = op.0.eval(workspace, inputs.remove(0)).with_context(|| format!("evaluating {node}"))?;
+            let input = inputs.remove(0);
+            let mut output = workspace.spare.take(&[input.shape()[0], op.0.wanted_width(workspace)])?;
+            let mut rows = output.try_as_plain_ram_mut()?;
+            op.0.eval(workspace, &input, rows.as_slice_mut()?).with_context(|| format!("evaluating {node}"))?;
+            workspace.spare.put(input);
             Ok(tvec!(output.into_tvalue()))
         }
         _ => tract_core::plan::eval(context, state, node, inputs),

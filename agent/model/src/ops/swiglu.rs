@@ -22,11 +22,8 @@ impl RowOp for SwiGlu {
         self.ffn
     }
 
-    fn eval(&self, workspace: &mut Workspace, input: TValue) -> TractResult<Tensor> {
-        let mut output = Tensor::zero::<f32>(&[input.shape()[0], self.ffn])?;
+    fn eval(&self, workspace: &mut Workspace, input: &Tensor, output: &mut [f32]) -> TractResult<()> {
         let rows = input.try_as_plain_ram()?;
-        let rows = rows.as_slice::<f32>()?;
-        mote_kernels::swiglu(&workspace.pool, rows, self.ffn, output.try_as_plain_ram_mut()?.as_slice_mut::<f32>()?)?;
-        Ok(output)
+        Ok(mote_kernels::swiglu(&workspace.pool, rows.as_slice::<f32>()?, self.ffn, output)?)
     }
 }
