@@ -68,10 +68,10 @@ impl Heap {
                 let [values] = args.bind(name, ["iterable"], 0)?;
                 let items = if values == Value::Unbound { Vec::new() } else { self.collected(values)? };
                 let table = self.table(items.into_iter().map(|item| (item, Value::None)))?;
-                self.store(Object::Set(Box::new(table)))
+                self.set(table)
             }
             Builtin::Dict => {
-                let dict = self.store(Object::Dict(Box::default()))?;
+                let dict = self.dict(Default::default())?;
                 let named = std::mem::take(&mut args.named);
                 let [other] = args.bind(name, ["mapping"], 0)?;
                 let Value::Object(id) = dict else { return Err(corrupt()) };
@@ -89,14 +89,14 @@ impl Heap {
                 let start = if start == Value::Unbound { 0 } else { self.int_arg("start", start)? };
                 let mut out = Vec::new();
                 for (i, value) in self.collected(values)?.into_iter().enumerate() {
-                    let pair = self.tuple(vec![Value::Int(start.saturating_add(i as i64)), value])?;
+                    let pair = self.tuple_of(&[Value::Int(start.saturating_add(i as i64)), value])?;
                     self.grow(&mut out, pair)?;
                 }
                 self.list(out)
             }
             Builtin::Zip => {
                 let strict = args.take("strict").is_some_and(|v| self.truthy(v));
-                let mut columns = Vec::new();
+                let mut columns = self.vec(args.plain.len())?;
                 for values in &args.plain {
                     columns.push(self.collected(*values)?);
                 }
@@ -106,7 +106,8 @@ impl Heap {
                 }
                 let mut out = Vec::new();
                 for i in 0..n {
-                    let row = columns.iter().filter_map(|column| column.get(i).copied()).collect();
+                    let mut row = self.vec(columns.len())?;
+                    row.extend(columns.iter().filter_map(|column| column.get(i).copied()));
                     let row = self.tuple(row)?;
                     self.grow(&mut out, row)?;
                 }
@@ -190,7 +191,7 @@ impl Heap {
                 let [a, b] = args.bind(name, ["x", "y"], 2)?;
                 let quotient = self.binary(BinOp::FloorDiv, a, b)?;
                 let rest = self.binary(BinOp::Mod, a, b)?;
-                self.tuple(vec![quotient, rest])
+                self.tuple_of(&[quotient, rest])
             }
             Builtin::Pow => {
                 let [a, b, modulus] = args.bind(name, ["base", "exp", "mod"], 2)?;
@@ -202,7 +203,7 @@ impl Heap {
             }
             Builtin::GetAttr | Builtin::HasAttr => {
                 let [value, attr, default] = args.bind(name, ["obj", "name", "default"], 2)?;
-                let attr = self.text_arg("the attribute name", attr)?.to_owned();
+                let attr = self.copied_text(self.text_arg("the attribute name", attr)?)?;
                 match (self.get_attr(value, &attr), builtin, default) {
                     (Ok(_), Builtin::HasAttr, _) => Ok(Value::Bool(true)),
                     (Ok(found), ..) => Ok(found),
@@ -234,7 +235,7 @@ impl Heap {
                 }
                 let [values] = args.bind(name, ["iterable"], 1)?;
                 let items = self.collected(values)?;
-                let sorted = self.sorted(items.clone(), &items, reverse)?;
+                let sorted = self.sorted(&items, &items, reverse)?;
                 self.list(sorted)
             }
             Builtin::Gather => {
@@ -257,7 +258,7 @@ impl Heap {
                 format!("write {name}(xs) or {name}(a, b)"),
             ),
             [one] => self.collected(*one),
-            many => Ok(many.to_vec()),
+            many => self.copied(many),
         }
     }
 
@@ -370,10 +371,11 @@ impl Heap {
             Some(rest) => (true, rest),
             None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
         };
-        let lower = digits.to_ascii_lowercase();
-        let prefix = [("0x", 16), ("0o", 8), ("0b", 2)]
-            .into_iter()
-            .find(|(p, b)| lower.starts_with(p) && (base == *b || base == 0));
+        self.scratch((text.len() as u64).saturating_mul(2))?;
+        self.work(text.len() as u64 / 16)?;
+        let prefix = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find(|(p, b)| {
+            digits.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(p)) && (base == *b || base == 0)
+        });
         let (digits, radix) = match prefix {
             Some((_, radix)) => (digits.get(2..).unwrap_or(""), radix),
             None => (digits, if base == 0 { 10 } else { base }),
@@ -387,11 +389,12 @@ impl Heap {
             && !digits.contains("__")
             && digits.chars().all(|c| c == '_' || c.is_digit(radix as u32));
         if !well_formed {
-            self.would_fit((text.len() as u64).saturating_mul(4))?;
             let message = format!("invalid literal for int() with base {base}: {}", display::quoted(text));
             return raise_with(Class::ValueError, message, "write int(float(x)) for text with a point");
         }
-        let signed = format!("{}{}", if negative { "-" } else { "" }, digits.replace('_', ""));
+        let mut signed = String::with_capacity(digits.len().saturating_add(1));
+        signed.push_str(if negative { "-" } else { "" });
+        signed.extend(digits.chars().filter(|c| *c != '_'));
         i64::from_str_radix(&signed, radix as u32).map_or_else(|_| overflow(), |n| Ok(Value::Int(n)))
     }
 
@@ -408,13 +411,14 @@ impl Heap {
                 format!("float() argument must be a string or a real number, not '{}'", self.type_name(value));
             return raise_with(Class::TypeError, message, format!("its shape is {}", self.shape(value)));
         };
+        self.scratch((text.len() as u64).saturating_mul(6))?;
+        self.work(text.len() as u64 / 16)?;
         let trimmed = text.trim_matches(crate::methods::is_space);
         let plain: String = trimmed.replace('_', "").to_ascii_lowercase();
         let bad_underscore = trimmed.starts_with('_') || trimmed.ends_with('_') || trimmed.contains("__");
         match plain.parse::<f64>() {
             Ok(n) if !bad_underscore => Ok(Value::Float(n)),
             _ => {
-                self.would_fit((text.len() as u64).saturating_mul(4))?;
                 let message = format!("could not convert string to float: {}", display::quoted(text));
                 raise_with(Class::ValueError, message, "strip units and separators first: x.replace(\",\", \"\")")
             }

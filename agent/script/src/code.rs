@@ -4,6 +4,7 @@
 
 use crate::ast::{BinOp, CmpOp, Const, ParamKind, UnOp};
 use crate::error::Pos;
+use crate::heap::bytes_of;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -29,6 +30,37 @@ pub(crate) struct Code {
     pub(crate) locals: Vec<String>,
     pub(crate) params: Vec<ParamKind>,
     pub(crate) n_captured: u32,
+}
+
+impl Code {
+    /// Drops the room that was left for growth.
+    pub(crate) fn trim(&mut self) {
+        self.name.shrink_to_fit();
+        self.ops.shrink_to_fit();
+        self.positions.shrink_to_fit();
+        self.names.shrink_to_fit();
+        self.globals.shrink_to_fit();
+        self.locals.shrink_to_fit();
+        self.params.shrink_to_fit();
+        self.globals.iter_mut().chain(&mut self.locals).for_each(String::shrink_to_fit);
+    }
+
+    /// What it has allocated, constants apart.
+    pub(crate) fn bytes(&self) -> u64 {
+        const COUNTED: usize = 2 * size_of::<usize>();
+        let shared = |name: &Arc<str>| name.len().saturating_add(COUNTED).next_multiple_of(align_of::<usize>()) as u64;
+        let strings = self.globals.iter().chain(&self.locals).chain([&self.name]).map(|name| name.capacity() as u64);
+        let names = self.names.iter().map(shared).chain(strings).fold(0u64, u64::saturating_add);
+        [
+            bytes_of::<Op>(self.ops.capacity()),
+            bytes_of::<Pos>(self.positions.capacity()),
+            bytes_of::<Arc<str>>(self.names.capacity()),
+            bytes_of::<String>(self.globals.capacity().saturating_add(self.locals.capacity())),
+            bytes_of::<ParamKind>(self.params.capacity()),
+        ]
+        .into_iter()
+        .fold(names, u64::saturating_add)
+    }
 }
 
 /// One instruction. Operands index into [`Code`]; jumps are absolute.

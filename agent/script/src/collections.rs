@@ -1,5 +1,6 @@
 //! Iteration, items, slices and attributes of values.
 
+use crate::display::cut;
 use crate::error::{Pos, nearest};
 use crate::heap::{Detail, Heap, Object, Outcome, corrupt, raise, raise_with};
 use crate::methods;
@@ -12,8 +13,7 @@ impl Heap {
     pub(crate) fn collected(&mut self, value: Value) -> Outcome<Vec<Value>> {
         if let Some(items) = self.items(value) {
             self.work(items.len() as u64 / 8)?;
-            self.room(items.len())?;
-            return Ok(items.to_vec());
+            return self.copied(items);
         }
         let iter = self.iterate(value)?;
         let mut out = Vec::new();
@@ -65,7 +65,7 @@ impl Heap {
                 let Some(c) = text.text.get(at as usize..).and_then(|rest| rest.chars().next()) else {
                     return self.exhaust(id);
                 };
-                (self.counted_string(String::from(c), 1)?, at.saturating_add(c.len_utf8() as u64))
+                (self.character(c)?, at.saturating_add(c.len_utf8() as u64))
             }
             Object::Dict(table) | Object::Set(table) => {
                 if table.len() as u64 != size {
@@ -104,7 +104,7 @@ impl Heap {
                 Some(key) if what == "list" => raise_with(
                     Class::TypeError,
                     message,
-                    format!("it is a list: take an item first, such as xs[0][\"{key}\"], or loop over it"),
+                    format!("it is a list: take an item first, such as xs[0][\"{}\"], or loop over it", cut(key, 60)),
                 ),
                 Some(_) => raise_with(Class::TypeError, message, "it holds items by number: xs[0]"),
                 None => raise(Class::TypeError, message),
@@ -131,14 +131,14 @@ impl Heap {
             }
             Some(Object::Str(text)) => {
                 let at = self.position("str", index, text.n_chars as usize)?;
-                let part = if text.text.len() as u64 == text.n_chars {
-                    text.text.get(at..at.saturating_add(1)).unwrap_or("").to_owned()
+                let c = if text.text.len() as u64 == text.n_chars {
+                    text.text.get(at..).and_then(|rest| rest.chars().next())
                 } else {
                     self.work(at as u64 / 16)?;
-                    text.text.chars().nth(at).map(String::from).unwrap_or_default()
+                    text.text.chars().nth(at)
                 };
                 self.work(1)?;
-                self.string(part)
+                self.character(c.ok_or_else(corrupt)?)
             }
             Some(Object::Dict(table)) => match self.find_in(table, index)?.and_then(|slot| table.value_at(slot)) {
                 Some(found) => Ok(found),
@@ -175,15 +175,16 @@ impl Heap {
     /// "did you mean `x`; the keys are .." for a dict.
     pub(crate) fn keys_hint(&self, dict: Value, wanted: Option<&str>) -> String {
         const SHOWN: usize = 20;
-        let pairs = self.pairs(dict);
-        let keys: Vec<&str> = pairs.iter().take(200).filter_map(|(key, _)| self.text(*key)).collect();
+        const LONGEST: usize = 60;
+        let Some(Object::Dict(table)) = self.object(dict) else { return String::new() };
+        let keys = || table.iter().take(200).filter_map(|(key, _)| self.text(key));
         let mut hint = String::new();
-        if let Some(near) = wanted.and_then(|wanted| nearest(wanted, keys.iter().copied())) {
-            hint.push_str(&format!("did you mean \"{near}\"? "));
+        if let Some(near) = wanted.and_then(|wanted| nearest(wanted, keys())) {
+            hint.push_str(&format!("did you mean \"{}\"? ", cut(near, LONGEST)));
         }
-        let shown: Vec<String> = keys.iter().take(SHOWN).map(|key| format!("\"{key}\"")).collect();
-        let more = if pairs.len() > SHOWN { ", .." } else { "" };
-        if pairs.is_empty() {
+        let shown: Vec<String> = keys().take(SHOWN).map(|key| format!("\"{}\"", cut(key, LONGEST))).collect();
+        let more = if table.len() > SHOWN { ", .." } else { "" };
+        if table.len() == 0 {
             hint.push_str("the dict is empty");
         } else if shown.is_empty() {
             hint.push_str(&format!("its shape is {}", self.shape(dict)));
@@ -191,6 +192,13 @@ impl Heap {
             hint.push_str(&format!("the keys are {}{more}", shown.join(", ")));
         }
         hint
+    }
+
+    fn character(&mut self, c: char) -> Outcome<Value> {
+        self.scratch(c.len_utf8() as u64)?;
+        let mut text = String::with_capacity(c.len_utf8());
+        text.push(c);
+        self.counted_string(text, 1)
     }
 
     pub(crate) fn exception(
@@ -216,7 +224,7 @@ impl Heap {
                     }
                     other => other,
                 })?;
-                self.change_list(id, n, |items| {
+                self.change_list(id, 0, |items| {
                     if let Some(place) = items.get_mut(at) {
                         *place = new;
                     }
@@ -243,12 +251,12 @@ impl Heap {
                 let n = items.len();
                 let at = self.position("list", index, n)?;
                 self.work(n as u64 / 64)?;
-                self.change_list(id, n, |items| items.remove(at))?;
+                self.change_list(id, 0, |items| items.remove(at))?;
                 Ok(())
             }
             Object::Dict(table) => match self.find_in(table, index)? {
                 Some(slot) => {
-                    self.change_table(id, |table| table.remove_at(slot))?;
+                    self.remove_slot(id, slot)?;
                     Ok(())
                 }
                 None => self.missing_key(value, index),
@@ -295,30 +303,35 @@ impl Heap {
         let at = |i: usize| start.wrapping_add(step.wrapping_mul(i as i64)) as usize;
         match self.object(value) {
             Some(Object::Str(text)) => {
-                self.would_fit((n as u64).saturating_mul(4))?;
                 let ascii = text.text.len() as u64 == text.n_chars;
-                let part: String = if ascii && step == 1 {
-                    text.text.get(at(0)..at(0).saturating_add(n)).unwrap_or("").to_owned()
+                let part = if ascii && step == 1 {
+                    self.copied_text(text.text.get(at(0)..at(0).saturating_add(n)).unwrap_or(""))?
                 } else if step == 1 {
                     self.work(len / 16)?;
-                    text.text.chars().skip(at(0)).take(n).collect()
+                    let mut ends = text.text.char_indices().map(|(at, _)| at).chain([text.text.len()]).skip(at(0));
+                    let start = ends.next().unwrap_or(0);
+                    let stop = if n == 0 { start } else { ends.nth(n.saturating_sub(1)).unwrap_or(start) };
+                    self.copied_text(text.text.get(start..stop).unwrap_or(""))?
                 } else {
                     self.work(len)?;
-                    self.would_fit(len.saturating_mul(4))?;
-                    let chars: Vec<char> = text.text.chars().collect();
-                    (0..n).filter_map(|i| chars.get(at(i))).collect()
+                    let mut chars = self.vec(len as usize)?;
+                    chars.extend(text.text.chars());
+                    let picked = || (0..n).filter_map(|i| chars.get(at(i)));
+                    let n_bytes = picked().fold(0usize, |sum, c| sum.saturating_add(c.len_utf8()));
+                    let mut part = String::new();
+                    self.room_in_text(&mut part, n_bytes)?;
+                    picked().for_each(|c| part.push(*c));
+                    part
                 };
                 self.string(part)
             }
-            Some(Object::List(items)) => {
-                self.room(n)?;
-                let part = (0..n).filter_map(|i| items.get(at(i)).copied()).collect();
-                self.list(part)
-            }
-            Some(Object::Tuple(items)) => {
-                self.room(n)?;
-                let part = (0..n).filter_map(|i| items.get(at(i)).copied()).collect();
-                self.tuple(part)
+            Some(Object::List(items) | Object::Tuple(items)) => {
+                let mut part = self.vec(n)?;
+                part.extend((0..n).filter_map(|i| items.get(at(i)).copied()));
+                match self.object(value) {
+                    Some(Object::List(_)) => self.list(part),
+                    _ => self.tuple(part),
+                }
             }
             Some(Object::Range { .. }) => {
                 let items = self.collected(value)?;
@@ -348,13 +361,14 @@ impl Heap {
         if step == 1 {
             let (start, stop) = (start as usize, stop.max(start) as usize);
             let new = new.unwrap_or_default();
-            self.change_list(id, len.saturating_add(new.len()), |items| {
+            self.change_list(id, new.len(), |items| {
                 items.splice(start..stop, new);
             })?;
             return Ok(());
         }
         let n = range_len(start, stop, step) as usize;
-        let mut at: Vec<usize> = (0..n).map(|i| start.wrapping_add(step.wrapping_mul(i as i64)) as usize).collect();
+        let mut at: Vec<usize> = self.vec(n)?;
+        at.extend((0..n).map(|i| start.wrapping_add(step.wrapping_mul(i as i64)) as usize));
         if let Some(new) = new {
             if new.len() != n {
                 let message = format!("attempt to assign sequence of size {} to extended slice of size {n}", new.len());
@@ -370,7 +384,7 @@ impl Heap {
         }
         at.sort_unstable();
         let mut idx = 0usize;
-        self.change_list(id, len, |items| {
+        self.change_list(id, 0, |items| {
             items.retain(|_| {
                 idx = idx.saturating_add(1);
                 at.binary_search(&idx.saturating_sub(1)).is_err()
@@ -409,12 +423,12 @@ impl Heap {
         if let Some(Object::Exception { args, detail, .. }) = self.object(value) {
             return match name {
                 "args" => {
-                    let args = args.clone();
+                    let args = self.copied(args)?;
                     self.tuple(args).map(Some)
                 }
                 "kind" => {
-                    let kind = detail.kind.clone();
-                    self.str(&kind).map(Some)
+                    let kind = self.copied_text(&detail.kind)?;
+                    self.string(kind).map(Some)
                 }
                 "message" => {
                     let text = self.display(value)?;
@@ -443,7 +457,7 @@ impl Heap {
 
     pub(crate) fn no_attr<T>(&self, value: Value, name: &str) -> Outcome<T> {
         let type_name = self.method_type(value);
-        let message = format!("'{}' object has no attribute '{name}'", self.type_name(value));
+        let message = format!("'{}' object has no attribute '{}'", self.type_name(value), cut(name, 60));
         let hint = match self.object(value) {
             Some(Object::Dict(_)) => {
                 let keys = self.keys_hint(value, Some(name));
@@ -455,7 +469,8 @@ impl Heap {
             Some(Object::List(items))
                 if items.first().is_some_and(|first| matches!(self.object(*first), Some(Object::Dict(_)))) =>
             {
-                format!("it is a list: loop over it, for x in xs: x.{name}; its shape is {}", self.shape(value))
+                let shape = self.shape(value);
+                format!("it is a list: loop over it, for x in xs: x.{}; its shape is {shape}", cut(name, 60))
             }
             _ if value == Value::None => "the value is None: check what the call returned".to_owned(),
             _ => match (substitutes::attribute(name), nearest(name, methods::of(type_name).iter().copied())) {
@@ -475,7 +490,7 @@ impl Heap {
             }
             _ => raise_with(
                 Class::AttributeError,
-                format!("'{}' object has no attribute '{name}' to assign", self.type_name(value)),
+                format!("'{}' object has no attribute '{}' to assign", self.type_name(value), cut(name, 60)),
                 "only a dict takes new attributes",
             ),
         }
@@ -499,16 +514,20 @@ impl Heap {
     }
 
     pub(crate) fn unpack_rest(&mut self, value: Value, before: usize, after: usize) -> Outcome<Vec<Value>> {
-        let mut items = self.unpackable(value)?;
+        let items = self.unpackable(value)?;
         let least = before.saturating_add(after);
         if items.len() < least {
             let message = format!("not enough values to unpack (expected at least {least}, got {})", items.len());
             return raise(Class::ValueError, message);
         }
-        let rest = items.splice(before..items.len().saturating_sub(after), [Value::None]).collect();
+        let end = items.len().saturating_sub(after);
+        let rest = self.copied(items.get(before..end).unwrap_or(&[]))?;
         let rest = self.list(rest)?;
-        *items.get_mut(before).ok_or_else(corrupt)? = rest;
-        Ok(items)
+        let mut out = self.vec(least.saturating_add(1))?;
+        out.extend_from_slice(items.get(..before).unwrap_or(&[]));
+        out.push(rest);
+        out.extend_from_slice(items.get(end..).unwrap_or(&[]));
+        Ok(out)
     }
 
     fn unpackable(&mut self, value: Value) -> Outcome<Vec<Value>> {

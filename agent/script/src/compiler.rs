@@ -34,6 +34,7 @@ pub fn compile(source: &str, limits: &Limits) -> Result<Program, Error> {
     let mut compiler =
         Compiler { outer: Scope::new("program", false), inner: Vec::new(), codes: Vec::new(), n_ops: 0, limits };
     compiler.program(&block)?;
+    compiler.codes.iter_mut().for_each(Code::trim);
     Ok(Program { codes: compiler.codes })
 }
 

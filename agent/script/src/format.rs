@@ -8,6 +8,8 @@ use crate::value::{Class, Value};
 
 /// Widths and precisions beyond this are refused: no one reads them.
 const WIDEST: usize = 10_000;
+/// Flags, or digits of a width and precision, in a `%` format.
+const MOST_FLAGS: usize = 16;
 
 #[derive(Debug, Default)]
 struct Spec {
@@ -23,7 +25,11 @@ struct Spec {
 }
 
 fn parse(spec: &str) -> Option<Spec> {
-    let chars: Vec<char> = spec.chars().collect();
+    const LONGEST: usize = 64;
+    let mut chars: heapless::Vec<char, LONGEST> = heapless::Vec::new();
+    for c in spec.chars() {
+        chars.push(c).ok()?;
+    }
     let mut out = Spec::default();
     let mut at = 0;
     let is_align = |c: Option<&char>| matches!(c, Some('<' | '>' | '^' | '='));
@@ -67,15 +73,17 @@ impl Heap {
             return self.display(value);
         }
         let invalid = || {
+            let spec = display::cut(spec, 60);
             let message = format!("Invalid format specifier '{spec}' for object of type '{}'", self.type_name(value));
             raise_with(Class::ValueError, message, "write {x:.2f}, {x:>10}, {x:,} or {x:05d}")
         };
         let Some(parsed) = parse(spec) else { return invalid() };
         if parsed.width > WIDEST || parsed.precision.is_some_and(|p| p > WIDEST) {
+            let spec = display::cut(spec, 60);
             return raise(Class::ValueError, format!("format width or precision too large: {spec}"));
         }
         let most = parsed.width.max(parsed.precision.unwrap_or(0)) as u64;
-        self.would_fit(most.saturating_mul(8))?;
+        self.scratch(most.saturating_mul(16))?;
         self.work((parsed.width as u64 / 8).saturating_add(parsed.precision.unwrap_or(0) as u64).saturating_add(1))?;
         let unknown = |kind: char| {
             let message = format!("Unknown format code '{kind}' for object of type '{}'", self.type_name(value));
@@ -92,12 +100,9 @@ impl Heap {
             if parsed.sign.is_some() || parsed.grouping.is_some() || parsed.align == Some('=') || parsed.alternate {
                 return invalid();
             }
-            self.would_fit(text.len() as u64)?;
-            let shown: String = match parsed.precision {
-                Some(precision) => text.chars().take(precision).collect(),
-                None => text.to_owned(),
-            };
-            return Ok(padded(&parsed, "", &shown, '<'));
+            let end = parsed.precision.and_then(|precision| text.char_indices().nth(precision));
+            let shown = end.and_then(|(end, _)| text.get(..end)).unwrap_or(text);
+            return self.padded(&parsed, "", shown, '<');
         }
         let (number, kind) = match (Number::of(value), parsed.kind) {
             (None, _) => {
@@ -160,7 +165,7 @@ impl Heap {
             Some(separator) => grouped(&parsed, &digits, separator, prefix.len(), kind),
             None => digits,
         };
-        Ok(padded(&parsed, &prefix, &digits, '>'))
+        self.padded(&parsed, &prefix, &digits, '>')
     }
 
     /// `template.format(..)`.
@@ -170,11 +175,10 @@ impl Heap {
         let mut rest = template;
         while let Some(at) = rest.find(['{', '}']) {
             let (before, from) = rest.split_at(at);
-            self.would_fit(out.len().saturating_add(before.len()).saturating_add(1) as u64)?;
-            self.work((before.len() as u64 / 64).saturating_add(1))?;
-            out.push_str(before);
+            self.work(1)?;
+            self.write(&mut out, before)?;
             if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
-                out.push_str(from.get(..1).unwrap_or(""));
+                self.write(&mut out, from.get(..1).unwrap_or(""))?;
                 rest = after;
                 continue;
             }
@@ -190,23 +194,26 @@ impl Heap {
             let (target, spec) = field.split_once(':').unwrap_or((field, ""));
             let (target, conversion) = target.split_once('!').unwrap_or((target, ""));
             let mut value = self.format_field(target, args, &mut automatic)?;
-            let spec = if spec.contains('{') {
-                let name = spec.trim_matches(|c| c != '{' && c != '}').trim_matches(['{', '}']).to_owned();
-                let inner = self.format_field(&name, args, &mut automatic)?;
-                spec.replace(&format!("{{{name}}}"), &self.display(inner)?)
-            } else {
-                spec.to_owned()
+            let spec = match spec.split_once('{').and_then(|(start, rest)| Some((start, rest.split_once('}')?))) {
+                Some((start, (name, end))) => {
+                    let inner = self.format_field(name, args, &mut automatic)?;
+                    let mut whole = self.copied_text(start)?;
+                    let inner = self.display(inner)?;
+                    self.write(&mut whole, &inner)?;
+                    self.write(&mut whole, end)?;
+                    whole
+                }
+                None => self.copied_text(spec)?,
             };
             if conversion == "r" {
                 let text = self.repr(value)?;
                 value = self.string(text)?;
             }
             let piece = self.format(value, &spec)?;
-            self.would_fit(out.len().saturating_add(piece.len()) as u64)?;
-            out.push_str(&piece);
+            self.write(&mut out, &piece)?;
+            self.release((piece.capacity() as u64).saturating_add(spec.capacity() as u64));
         }
-        self.would_fit(out.len().saturating_add(rest.len()) as u64)?;
-        out.push_str(rest);
+        self.write(&mut out, rest)?;
         Ok(out)
     }
 
@@ -258,17 +265,17 @@ impl Heap {
 
     /// `template % values`.
     pub(crate) fn percent_format(&mut self, template: Value, values: Value) -> Outcome<Value> {
-        let text = self.text(template).unwrap_or("").to_owned();
-        let items: Vec<Value> = match self.object(values) {
-            Some(crate::heap::Object::Tuple(items)) => items.clone(),
-            _ => vec![values],
+        let text = self.copied_text(self.text(template).unwrap_or(""))?;
+        let items = match self.object(values) {
+            Some(crate::heap::Object::Tuple(items)) => self.copied(items)?,
+            _ => self.copied(&[values])?,
         };
         let mut items = items.into_iter();
         let mut out = String::new();
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
-            self.would_fit((out.len() as u64).saturating_add(8))?;
             self.work(1)?;
+            self.room_in_text(&mut out, c.len_utf8())?;
             if c != '%' {
                 out.push(c);
                 continue;
@@ -279,15 +286,21 @@ impl Heap {
             }
             let mut key = None;
             if chars.next_if_eq(&'(').is_some() {
-                key = Some(chars.by_ref().take_while(|c| *c != ')').collect::<String>());
+                let mut name = String::new();
+                for c in chars.by_ref().take_while(|c| *c != ')') {
+                    self.room_in_text(&mut name, c.len_utf8())?;
+                    name.push(c);
+                }
+                key = Some(name);
             }
-            let mut flags = String::new();
+            let mut flags: heapless::String<MOST_FLAGS> = heapless::String::new();
+            let mut size: heapless::String<MOST_FLAGS> = heapless::String::new();
+            let too_long = |_| raise(Class::ValueError, "format width or precision too large");
             while let Some(flag) = chars.next_if(|c| "-+ #0".contains(*c)) {
-                flags.push(flag);
+                flags.push(flag).or_else(too_long)?;
             }
-            let mut size = String::new();
             while let Some(digit) = chars.next_if(|c| c.is_ascii_digit() || *c == '.') {
-                size.push(digit);
+                size.push(digit).or_else(too_long)?;
             }
             let Some(kind) = chars.next() else { return raise(Class::ValueError, "incomplete format") };
             let value = match key {
@@ -328,8 +341,8 @@ impl Heap {
                 }
                 other => return raise(Class::ValueError, format!("unsupported format character '{other}'")),
             };
-            self.would_fit(out.len().saturating_add(piece.len()) as u64)?;
-            out.push_str(&piece);
+            self.write(&mut out, &piece)?;
+            self.release(piece.capacity() as u64);
         }
         if items.next().is_some() && !matches!(self.object(values), Some(crate::heap::Object::Dict(_))) {
             return raise(Class::TypeError, "not all arguments converted during string formatting");
@@ -355,23 +368,33 @@ fn field_end(text: &str) -> Option<usize> {
     None
 }
 
-fn padded(spec: &Spec, prefix: &str, body: &str, default: char) -> String {
-    let zero = spec.zero && spec.align.is_none() && default == '>';
-    let fill = spec.fill.unwrap_or(if spec.zero { '0' } else { ' ' });
-    let align = spec.align.unwrap_or(if zero { '=' } else { default });
-    let missing = spec.width.saturating_sub(prefix.chars().count().saturating_add(body.chars().count()));
-    let run = |n: usize| -> String { std::iter::repeat_n(fill, n).collect() };
-    match align {
-        '<' => format!("{prefix}{body}{}", run(missing)),
-        '^' => format!("{}{prefix}{body}{}", run(missing / 2), run(missing.div_ceil(2))),
-        '=' => format!("{prefix}{}{body}", run(missing)),
-        _ => format!("{}{prefix}{body}", run(missing)),
+impl Heap {
+    /// Prefix and body, filled up to the width; charged as scratch.
+    fn padded(&self, spec: &Spec, prefix: &str, body: &str, default: char) -> Outcome<String> {
+        let zero = spec.zero && spec.align.is_none() && default == '>';
+        let fill = spec.fill.unwrap_or(if spec.zero { '0' } else { ' ' });
+        let missing = spec.width.saturating_sub(prefix.chars().count().saturating_add(body.chars().count()));
+        let (before, between) = match spec.align.unwrap_or(if zero { '=' } else { default }) {
+            '<' => (0, 0),
+            '^' => (missing / 2, 0),
+            '=' => (0, missing),
+            _ => (missing, 0),
+        };
+        let mut out = String::new();
+        let n = missing.saturating_mul(fill.len_utf8()).saturating_add(prefix.len()).saturating_add(body.len());
+        self.room_in_text(&mut out, n)?;
+        out.extend(std::iter::repeat_n(fill, before));
+        out.push_str(prefix);
+        out.extend(std::iter::repeat_n(fill, between));
+        out.push_str(body);
+        out.extend(std::iter::repeat_n(fill, missing.saturating_sub(before).saturating_sub(between)));
+        Ok(out)
     }
 }
 
 /// Digits with a separator, and with leading zeros up to the width where the spec asks for them.
 fn grouped(spec: &Spec, digits: &str, separator: char, n_prefix: usize, kind: Option<char>) -> String {
-    let size = if matches!(kind, Some('x' | 'X' | 'o' | 'b')) { 4 } else { 3 };
+    let size = if matches!(kind, Some('x' | 'X' | 'o' | 'b')) { 4usize } else { 3 };
     let end = digits.find(|c: char| !c.is_ascii_hexdigit() || (size == 3 && c == 'e')).unwrap_or(digits.len());
     let (whole, rest) = digits.split_at(end);
     let insert = |whole: &str| {
@@ -384,15 +407,14 @@ fn grouped(spec: &Spec, digits: &str, separator: char, n_prefix: usize, kind: Op
         }
         out
     };
-    let mut out = insert(whole);
+    let wanted = spec.width.saturating_sub(rest.len()).saturating_sub(n_prefix);
+    let mut n_digits = whole.len();
     if spec.zero && spec.align.is_none() {
-        let mut padded = whole.to_owned();
-        while out.len().saturating_add(rest.len()).saturating_add(n_prefix) < spec.width {
-            padded.insert(0, '0');
-            out = insert(&padded);
+        while n_digits.saturating_add(n_digits.saturating_sub(1).checked_div(size).unwrap_or(0)) < wanted {
+            n_digits = n_digits.saturating_add(1);
         }
     }
-    out + rest
+    insert(&("0".repeat(n_digits.saturating_sub(whole.len())) + whole)) + rest
 }
 
 fn exponent(n: f64, precision: usize) -> String {

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::lexer::KEYWORDS;
 use crate::signature::Signature;
 use crate::value::Class;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Tools that one grammar may name: far beyond what a prompt shows.
@@ -92,7 +92,7 @@ pub fn lark(tools: &[Signature], moves: bool, options: &Options) -> Result<Strin
         out: String::new(),
         servers: Vec::new(),
         nested: tools.iter().any(|t| !t.params.is_empty()),
-        shared: HashMap::new(),
+        shared: BTreeMap::new(),
     };
     for tool in &tools {
         if !grammar.servers.contains(&tool.server) {
@@ -119,7 +119,7 @@ struct Grammar {
     /// Whether a tool takes arguments, in which other calls may stand. A rule without need of a parameter may have none.
     nested: bool,
     /// Rules that tools share, by their bodies: reading the text is a third of what a grammar costs to compile.
-    shared: HashMap<String, String>,
+    shared: BTreeMap<String, String>,
 }
 
 fn is_name(text: &str) -> bool {

@@ -1,22 +1,24 @@
-//! The arena of objects, and the meter that charges for them.
+//! The arena of objects.
 //!
-//! Invariants: an object is charged before it is stored and discharged when it is collected; the sum is `used`. A list
-//! costs its length, twice over for the room a `Vec` keeps. Nothing is collected while an instruction runs. Ids are
-//! reused, lowest free id first, so that two equal runs give equal heaps.
+//! Invariants: an object is charged by what it has allocated, with its place in the arena, before it is stored, and
+//! discharged when it is collected; see `meter`. Nothing is collected while an instruction runs. Ids are reused, lowest free
+//! id first, so that two equal runs give equal heaps.
+
+mod meter;
+mod rooms;
+
+pub(crate) use meter::{RESERVE_BYTES, bytes_of, chunked};
+pub(crate) use rooms::Rooms;
 
 use crate::error::{Error, Pos};
 use crate::limits::Limits;
-use crate::table::Table;
+use crate::table::{self, Table};
 use crate::value::{Class, Id, Value};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
-/// What every object costs beside its contents: its place in the arena, twice over for the room a `Vec` keeps.
-pub(crate) const HEADER_BYTES: u64 = 96;
-/// What one value in a list costs, with the room that `Vec` keeps for growth.
-pub(crate) const ITEM_BYTES: u64 = 2 * size_of::<Value>() as u64;
-/// What one entry of a dict or set costs, with its hash and its place in the index.
-pub(crate) const ENTRY_BYTES: u64 = 128;
+/// A place in the arena, with the mark and the place in line that a collection needs for it.
+const SLOT_BYTES: u64 = (size_of::<Option<Object>>() + size_of::<bool>() + size_of::<Id>()) as u64;
 
 /// What interrupts an instruction.
 #[derive(Debug)]
@@ -110,37 +112,65 @@ pub(crate) struct Detail {
     pub(crate) pos: Pos,
 }
 
-const _: () = assert!(2 * size_of::<Option<Object>>() as u64 <= HEADER_BYTES);
-
 /// A string that knows its length in characters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) n_chars: u64,
-    /// Bytes that are charged beside those of the text, and kept for growth.
-    pub(crate) room: u64,
 }
 
 impl Object {
+    /// What the object has allocated, its place in the arena apart.
     fn bytes(&self) -> u64 {
-        let items = |n: usize| (n as u64).saturating_mul(ITEM_BYTES);
-        let contents = match self {
-            Object::Str(text) => (text.text.len() as u64).saturating_add(text.room),
-            Object::List(values) | Object::Tuple(values) => items(values.len()),
-            Object::Dict(table) | Object::Set(table) => (table.slots() as u64).saturating_mul(ENTRY_BYTES),
+        let sum = |parts: &[u64]| parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
+        let items = |values: &Vec<Value>| bytes_of::<Value>(values.capacity());
+        match self {
+            Object::Str(text) => text.text.capacity() as u64,
+            Object::List(values) | Object::Tuple(values) => items(values),
+            Object::Dict(table) | Object::Set(table) => sum(&[bytes_of::<Table>(1), table.bytes()]),
             Object::Range { .. } | Object::Iter { .. } => 0,
-            Object::Function { bound, .. } => items(bound.defaults.len()).saturating_add(items(bound.captured.len())),
-            Object::Method { name, .. } => name.len() as u64,
-            Object::Exception { args, detail, .. } => items(args.len())
-                .saturating_add(detail.hint.as_ref().map_or(0, |hint| hint.len() as u64))
-                .saturating_add(detail.kind.len() as u64),
-            Object::Pending(call) => {
-                let names: u64 = call.named.iter().map(|(name, _)| name.len() as u64).sum();
-                let n = call.plain.len().saturating_add(call.named.len().saturating_mul(3));
-                HEADER_BYTES.saturating_add(names).saturating_add(items(n))
+            Object::Function { bound, .. } => {
+                sum(&[bytes_of::<Bound>(1), items(&bound.defaults), items(&bound.captured)])
             }
-        };
-        HEADER_BYTES.saturating_add(contents)
+            Object::Method { name, .. } => name.capacity() as u64,
+            Object::Exception { args, detail, .. } => sum(&[
+                bytes_of::<Detail>(1),
+                items(args),
+                detail.hint.as_ref().map_or(0, String::capacity) as u64,
+                detail.kind.capacity() as u64,
+            ]),
+            Object::Pending(call) => {
+                let names = call.named.iter().map(|(name, _)| name.capacity() as u64).sum();
+                let named = bytes_of::<(String, Value)>(call.named.capacity());
+                sum(&[bytes_of::<Pending>(1), items(&call.plain), named, names])
+            }
+        }
+    }
+
+    /// Drops the spare capacity of everything that does not grow.
+    fn trim(&mut self) {
+        match self {
+            Object::Str(text) => text.text.shrink_to_fit(),
+            Object::List(values) | Object::Tuple(values) => values.shrink_to_fit(),
+            Object::Dict(_) | Object::Set(_) | Object::Range { .. } | Object::Iter { .. } => {}
+            Object::Function { bound, .. } => {
+                bound.defaults.shrink_to_fit();
+                bound.captured.shrink_to_fit();
+            }
+            Object::Method { name, .. } => name.shrink_to_fit(),
+            Object::Exception { args, detail, .. } => {
+                args.shrink_to_fit();
+                detail.kind.shrink_to_fit();
+                if let Some(hint) = &mut detail.hint {
+                    hint.shrink_to_fit();
+                }
+            }
+            Object::Pending(call) => {
+                call.plain.shrink_to_fit();
+                call.named.shrink_to_fit();
+                call.named.iter_mut().for_each(|(name, _)| name.shrink_to_fit());
+            }
+        }
     }
 
     fn children(&self, mut visit: impl FnMut(Value)) {
@@ -167,6 +197,8 @@ impl Object {
 pub(crate) struct Heap {
     objects: Vec<Option<Object>>,
     used: u64,
+    #[serde(skip)]
+    scratch: Cell<u64>,
     /// Collect when `used` reaches this.
     collect_at: u64,
     pub(crate) limit: u64,
@@ -176,13 +208,25 @@ pub(crate) struct Heap {
     pub(crate) nesting: u32,
     lowest_free: u32,
     n_free: u32,
+    /// The length of a full arena that was collected in vain before it grew.
+    collected_full: u32,
+}
+
+fn slots_bytes(n: usize) -> u64 {
+    (n as u64).saturating_mul(SLOT_BYTES)
+}
+
+fn larger_arena(n: usize) -> usize {
+    const LEAST: usize = 16;
+    n.saturating_add(n / 2).max(LEAST)
 }
 
 impl Heap {
     pub(crate) fn new(limits: &Limits) -> Heap {
         Heap {
             objects: Vec::new(),
-            used: 0,
+            used: RESERVE_BYTES,
+            scratch: Cell::new(0),
             collect_at: limits.bytes / 2,
             limit: limits.bytes,
             fuel_limit: limits.fuel,
@@ -190,6 +234,7 @@ impl Heap {
             nesting: limits.nesting,
             lowest_free: 0,
             n_free: 0,
+            collected_full: 0,
         }
     }
 
@@ -204,64 +249,42 @@ impl Heap {
         self.used
     }
 
-    /// Charges work: one instruction, or one element handled inside a built-in.
-    #[inline]
-    pub(crate) fn work(&self, n: u64) -> Outcome<()> {
-        let fuel = self.fuel.get().saturating_add(n);
-        if fuel > self.fuel_limit {
-            return Err(self.out_of_fuel(fuel));
-        }
-        self.fuel.set(fuel);
-        Ok(())
-    }
-
-    #[cold]
-    fn out_of_fuel(&self, fuel: u64) -> Trap {
-        self.fuel.set(self.fuel_limit);
-        let error = Error::over("fuel", self.fuel_limit, fuel).with_hint("loop over fewer items");
-        Trap::Fatal(Box::new(error))
-    }
-
-    /// Refuses what would not fit beside all values held; charges nothing.
-    pub(crate) fn would_fit(&self, bytes: u64) -> Outcome<()> {
-        let used = self.used.saturating_add(bytes);
-        if used > self.limit {
-            let error = Error::over("memory", self.limit, used).with_hint("keep fewer or smaller values");
-            return Err(Trap::Fatal(Box::new(error)));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn charge(&mut self, bytes: u64) -> Outcome<()> {
-        self.would_fit(bytes)?;
-        self.used = self.used.saturating_add(bytes);
-        Ok(())
-    }
-
-    pub(crate) fn discharge(&mut self, bytes: u64) {
-        self.used = self.used.saturating_sub(bytes);
-    }
-
-    /// Refuses a list of `n` values that would not fit.
-    pub(crate) fn room(&self, n: usize) -> Outcome<()> {
-        self.would_fit((n as u64).saturating_mul(ITEM_BYTES))
-    }
-
-    /// How many strings, each in a list, still fit.
-    pub(crate) fn room_for_strings(&self) -> usize {
-        usize::try_from(self.limit.saturating_sub(self.used) / (HEADER_BYTES + ITEM_BYTES)).unwrap_or(usize::MAX)
-    }
-
-    /// Adds a value to a list under construction, after checking that the list still fits.
-    pub(crate) fn grow(&self, items: &mut Vec<Value>, value: Value) -> Outcome<()> {
-        self.room(items.len().saturating_add(1))?;
-        self.work(1)?;
-        items.push(value);
-        Ok(())
-    }
-
-    pub(crate) fn store(&mut self, object: Object) -> Outcome<Value> {
+    /// Stores an object of which nothing is charged yet. What it has allocated must be small, or checked by
+    /// [`Heap::would_fit`] before.
+    pub(crate) fn store(&mut self, mut object: Object) -> Outcome<Value> {
+        self.slot_room()?;
+        object.trim();
         self.charge(object.bytes())?;
+        self.place(object)
+    }
+
+    /// Stores an object all of whose allocations were charged as scratch.
+    fn keep(&mut self, object: Object) -> Outcome<Value> {
+        self.slot_room()?;
+        let bytes = object.bytes();
+        self.release(bytes);
+        self.charge(bytes)?;
+        self.place(object)
+    }
+
+    fn slot_room(&mut self) -> Outcome<()> {
+        if self.n_free > 0 || self.objects.len() < self.objects.capacity() {
+            return Ok(());
+        }
+        let n = self.objects.len();
+        let mut capacity = larger_arena(n);
+        if !self.grows() {
+            capacity = n.saturating_add(n / 8).saturating_add(1);
+            self.work(n as u64 / 8)?;
+            self.would_fit(slots_bytes(capacity))?;
+        }
+        self.objects.reserve_exact(capacity.saturating_sub(n));
+        self.discharge(slots_bytes(n));
+        self.used = self.used.saturating_add(slots_bytes(self.objects.capacity()));
+        Ok(())
+    }
+
+    fn place(&mut self, object: Object) -> Outcome<Value> {
         if self.n_free > 0 {
             let first = self.lowest_free as usize;
             if let Some(idx) =
@@ -272,7 +295,7 @@ impl Heap {
                 self.n_free = self.n_free.saturating_sub(1);
                 return Ok(Value::Object(Id(idx as u32)));
             }
-            self.n_free = 0;
+            return Err(corrupt());
         }
         let id = u32::try_from(self.objects.len()).map_err(|_| corrupt())?;
         self.objects.push(Some(object));
@@ -296,68 +319,96 @@ impl Heap {
     }
 
     pub(crate) fn str(&mut self, text: &str) -> Outcome<Value> {
-        self.would_fit(HEADER_BYTES.saturating_add(text.len() as u64))?;
-        self.work(text.len() as u64 / 64)?;
-        self.string(text.to_owned())
+        let text = self.copied_text(text)?;
+        self.string(text)
     }
 
-    /// Stores a string that was built under [`Heap::would_fit`].
+    /// Stores a string whose capacity was charged as scratch.
     pub(crate) fn string(&mut self, text: String) -> Outcome<Value> {
         let n_chars = if text.is_ascii() { text.len() } else { text.chars().count() } as u64;
         self.counted_string(text, n_chars)
     }
 
     /// As [`Heap::string`], for a text whose characters are counted already.
-    pub(crate) fn counted_string(&mut self, text: String, n_chars: u64) -> Outcome<Value> {
-        self.store(Object::Str(Text { text, n_chars, room: 0 }))
+    pub(crate) fn counted_string(&mut self, mut text: String, n_chars: u64) -> Outcome<Value> {
+        let spare = text.capacity().saturating_sub(text.len());
+        if spare > text.len() / 2 && self.fits(text.len() as u64) {
+            let before = text.capacity() as u64;
+            text.shrink_to_fit();
+            self.release(before.saturating_sub(text.capacity() as u64));
+        }
+        self.keep(Object::Str(Text { text, n_chars }))
+    }
+
+    /// Stores a string that is small by design, and not charged yet.
+    pub(crate) fn short_string(&mut self, text: String) -> Outcome<Value> {
+        self.scratch(text.capacity() as u64)?;
+        self.string(text)
     }
 
     /// Appends a string to one that nothing but its variable refers to, and gives its new length; None where either is no
-    /// string, or the length does not fit. Room is kept for half of the length, where that fits.
+    /// string, or the length does not fit.
     pub(crate) fn append(&mut self, id: Id, part_value: Value) -> Outcome<Option<u32>> {
-        let Some(Object::Str(Text { text: part, n_chars, .. })) = self.object(part_value) else { return Ok(None) };
-        let (n, n_chars) = (part.len() as u64, *n_chars);
+        let Some(Object::Str(part)) = self.object(part_value) else { return Ok(None) };
+        let (n, n_chars) = (part.text.len(), part.n_chars);
         let Some(Object::Str(text)) = self.object(Value::Object(id)) else { return Ok(None) };
-        let before = (text.text.len() as u64).saturating_add(text.room);
-        let len = (text.text.len() as u64).saturating_add(n);
-        let Ok(new_len) = u32::try_from(len) else { return Ok(None) };
-        self.work(n / 64)?;
-        let mut capacity = before;
-        if len > before {
-            capacity = len.saturating_add(len / 2);
-            if self.would_fit(capacity).is_err() {
-                capacity = len;
-                self.would_fit(capacity)?;
-            }
-        }
+        let Ok(new_len) = u32::try_from(text.text.len().saturating_add(n)) else { return Ok(None) };
+        self.work(n as u64 / 64)?;
         let Object::Str(text) = self.get_mut(id)? else { return Err(corrupt()) };
         let mut grown = std::mem::take(&mut text.text);
-        grown.reserve_exact(capacity.saturating_sub(grown.len() as u64) as usize);
-        if let Some(Object::Str(part)) = self.object(part_value) {
+        let room = self.kept_text_room(&mut grown, n);
+        if room.is_ok()
+            && let Some(Object::Str(part)) = self.object(part_value)
+        {
             grown.push_str(&part.text);
         }
         let Object::Str(text) = self.get_mut(id)? else { return Err(corrupt()) };
-        text.room = capacity.saturating_sub(grown.len() as u64);
         text.text = grown;
+        room?;
         text.n_chars = text.n_chars.saturating_add(n_chars);
-        self.discharge(before);
-        self.used = self.used.saturating_add(capacity);
         Ok(Some(new_len))
     }
 
     /// A string of the first bytes of one that has grown since.
     pub(crate) fn prefix(&mut self, id: Id, len: u32) -> Outcome<Value> {
         let Object::Str(text) = self.get(id)? else { return Err(corrupt()) };
-        let text = text.text.get(..len as usize).ok_or_else(corrupt)?.to_owned();
-        self.str(&text)
+        let text = text.text.get(..len as usize).ok_or_else(corrupt)?;
+        let text = self.copied_text(text)?;
+        self.string(text)
     }
 
+    /// Stores a list whose capacity was charged as scratch.
     pub(crate) fn list(&mut self, items: Vec<Value>) -> Outcome<Value> {
-        self.store(Object::List(items))
+        self.keep(Object::List(items))
     }
 
-    pub(crate) fn tuple(&mut self, items: Vec<Value>) -> Outcome<Value> {
-        self.store(Object::Tuple(items))
+    /// Stores a tuple whose capacity was charged as scratch.
+    pub(crate) fn tuple(&mut self, mut items: Vec<Value>) -> Outcome<Value> {
+        if items.capacity() > items.len() {
+            self.would_fit(bytes_of::<Value>(items.len()))?;
+            let before = bytes_of::<Value>(items.capacity());
+            items.shrink_to_fit();
+            self.release(before.saturating_sub(bytes_of::<Value>(items.capacity())));
+        }
+        self.keep(Object::Tuple(items))
+    }
+
+    /// A tuple of few values.
+    pub(crate) fn tuple_of(&mut self, values: &[Value]) -> Outcome<Value> {
+        let items = self.copied(values)?;
+        self.tuple(items)
+    }
+
+    /// Stores a dict whose table was charged as scratch.
+    pub(crate) fn dict(&mut self, table: Table) -> Outcome<Value> {
+        self.scratch(bytes_of::<Table>(1))?;
+        self.keep(Object::Dict(Box::new(table)))
+    }
+
+    /// Stores a set whose table was charged as scratch.
+    pub(crate) fn set(&mut self, table: Table) -> Outcome<Value> {
+        self.scratch(bytes_of::<Table>(1))?;
+        self.keep(Object::Set(Box::new(table)))
     }
 
     pub(crate) fn text(&self, value: Value) -> Option<&str> {
@@ -375,46 +426,89 @@ impl Heap {
         }
     }
 
-    /// Runs `change` on the items of a list and settles what the list costs; `most` is the number of items that it may add.
-    pub(crate) fn change_list<T>(
-        &mut self,
-        id: Id,
-        most: usize,
-        change: impl FnOnce(&mut Vec<Value>) -> T,
-    ) -> Outcome<T> {
-        self.room(most)?;
+    /// Runs `change` on the items of a list, to which it may add `n` items, and must not give another capacity.
+    pub(crate) fn change_list<T>(&mut self, id: Id, n: usize, change: impl FnOnce(&mut Vec<Value>) -> T) -> Outcome<T> {
         let Object::List(items) = self.get_mut(id)? else { return Err(corrupt()) };
-        let before = items.len() as u64;
-        let result = change(items);
-        let after = items.len() as u64;
-        if items.capacity() > items.len().saturating_mul(4).saturating_add(16) {
-            items.shrink_to(items.len().saturating_mul(2));
+        if items.capacity().saturating_sub(items.len()) >= n {
+            let result = change(items);
+            if items.capacity() > items.len().saturating_mul(4).saturating_add(16) {
+                let mut taken = std::mem::take(items);
+                self.kept_shrink(&mut taken);
+                let Object::List(items) = self.get_mut(id)? else { return Err(corrupt()) };
+                *items = taken;
+            }
+            return Ok(result);
         }
-        self.discharge(before.saturating_mul(ITEM_BYTES));
-        self.used = self.used.saturating_add(after.saturating_mul(ITEM_BYTES));
-        Ok(result)
+        let mut taken = std::mem::take(items);
+        let result = self.kept_room(&mut taken, n).map(|()| change(&mut taken));
+        let Object::List(items) = self.get_mut(id)? else { return Err(corrupt()) };
+        *items = taken;
+        result
     }
 
-    /// Runs `change` on the table of a dict or set and settles what it costs; it may add one entry.
-    pub(crate) fn change_table<T>(&mut self, id: Id, change: impl FnOnce(&mut Table) -> T) -> Outcome<T> {
-        self.would_fit(ENTRY_BYTES)?;
-        let (Object::Dict(table) | Object::Set(table)) = self.get_mut(id)? else { return Err(corrupt()) };
-        let before = table.slots() as u64;
-        let result = change(table);
-        let after = table.slots() as u64;
-        self.discharge(before.saturating_mul(ENTRY_BYTES));
-        self.used = self.used.saturating_add(after.saturating_mul(ENTRY_BYTES));
-        Ok(result)
+    /// Makes room for one more entry of a dict or set.
+    pub(crate) fn table_room(&mut self, id: Id) -> Outcome<()> {
+        let (Object::Dict(table) | Object::Set(table)) = self.get(id)? else { return Err(corrupt()) };
+        let Some(room) = table.needs_room() else { return Ok(()) };
+        let (before, after) = (table.bytes(), table::bytes_of_room(room));
+        self.work(table.len() as u64 / 8)?;
+        self.would_fit(after)?;
+        self.table_mut(id)?.rebuild(room);
+        self.discharge(before);
+        self.used = self.used.saturating_add(after);
+        Ok(())
     }
 
+    /// The table of a dict or set. What is done with it must not change its room.
+    pub(crate) fn table_mut(&mut self, id: Id) -> Outcome<&mut Table> {
+        match self.get_mut(id)? {
+            Object::Dict(table) | Object::Set(table) => Ok(table),
+            _ => Err(corrupt()),
+        }
+    }
+
+    /// Takes an entry out of a dict or set, and gives room back that it has not used for long.
+    pub(crate) fn remove_slot(&mut self, id: Id, slot: usize) -> Outcome<Option<(Value, Value)>> {
+        let table = self.table_mut(id)?;
+        let removed = table.remove_at(slot);
+        let (n, before) = (table.len(), table.bytes());
+        if table.room() > n.saturating_mul(8).saturating_add(32) {
+            let room = Table::room_for(n.saturating_mul(2));
+            if self.fits(table::bytes_of_room(room)) {
+                self.table_mut(id)?.rebuild(room);
+                self.discharge(before);
+                self.used = self.used.saturating_add(table::bytes_of_room(room));
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Empties a dict or set.
+    pub(crate) fn clear_table(&mut self, id: Id) -> Outcome<()> {
+        let before = std::mem::take(self.table_mut(id)?).bytes();
+        self.discharge(before);
+        Ok(())
+    }
+
+    /// Whether much was made since the last collection, or the arena is full and hard to enlarge.
     pub(crate) fn wants_collection(&self) -> bool {
         self.used >= self.collect_at
+            || (self.is_full() && self.objects.len() as u32 != self.collected_full && !self.grows())
+    }
+
+    fn is_full(&self) -> bool {
+        self.n_free == 0 && self.objects.len() == self.objects.capacity()
+    }
+
+    /// Whether the arena can be enlarged by half.
+    fn grows(&self) -> bool {
+        self.fits(slots_bytes(larger_arena(self.objects.len())))
     }
 
     /// Drops what no root reaches. Work is bounded by the number of objects, which bytes bound.
     pub(crate) fn collect(&mut self, roots: impl Iterator<Item = Value>) {
         let mut marked = vec![false; self.objects.len()];
-        let mut pending: Vec<Id> = Vec::new();
+        let mut pending: Vec<Id> = Vec::with_capacity(self.objects.len());
         let visit = |value: Value, marked: &mut Vec<bool>, pending: &mut Vec<Id>| {
             if let Value::Object(id) | Value::Growing(id, _) = value
                 && let Some(mark) = marked.get_mut(id.0 as usize)
@@ -438,14 +532,23 @@ impl Heap {
         while matches!(self.objects.last(), Some(None)) {
             self.objects.pop();
         }
-        if self.objects.capacity() > self.objects.len().saturating_mul(2).saturating_add(16) {
-            self.objects.shrink_to_fit();
-        }
+        drop((marked, pending));
         self.discharge(freed);
+        self.shrink_arena();
         self.lowest_free = 0;
         self.n_free = self.objects.iter().filter(|slot| slot.is_none()).count() as u32;
+        self.collected_full = if self.is_full() { self.objects.len() as u32 } else { 0 };
         let room = self.limit.saturating_sub(self.used);
         self.collect_at = self.used.saturating_add((room / 2).max(self.limit / 32));
+    }
+
+    fn shrink_arena(&mut self) {
+        let (before, wanted) = (self.objects.capacity(), self.objects.len().saturating_add(self.objects.len() / 4));
+        if before > self.objects.len().saturating_mul(2).saturating_add(16) && self.fits(slots_bytes(wanted)) {
+            self.objects.shrink_to(wanted);
+            self.discharge(slots_bytes(before));
+            self.used = self.used.saturating_add(slots_bytes(self.objects.capacity()));
+        }
     }
 
     /// The codes that functions in the heap run.
@@ -454,21 +557,5 @@ impl Heap {
             Object::Function { code, .. } => Some(*code),
             _ => None,
         })
-    }
-
-    /// Recounts a decoded heap and rebuilds what is not stored. `base` is what is charged for other things.
-    pub(crate) fn restore(&mut self, base: u64) -> Outcome<()> {
-        let sum: u64 = self.objects.iter().flatten().map(Object::bytes).sum();
-        let miscounted = self.objects.iter().flatten().any(|object| match object {
-            Object::Str(text) => text.n_chars != text.text.chars().count() as u64,
-            Object::Range { step, .. } => *step == 0,
-            _ => false,
-        });
-        if miscounted || self.used != sum.saturating_add(base) || self.used > self.limit {
-            return Err(corrupt());
-        }
-        self.n_free = self.objects.iter().filter(|slot| slot.is_none()).count() as u32;
-        self.lowest_free = self.lowest_free.min(self.objects.len() as u32);
-        Ok(())
     }
 }

@@ -1,8 +1,11 @@
-//! JSON to values and back.
+//! JSON to values and back. Depth is bounded by the nesting of values, and on the way in by the reader's own bound, too.
+
+mod read;
+mod write;
 
 use crate::display;
 use crate::error::Error;
-use crate::heap::{HEADER_BYTES, Heap, ITEM_BYTES, Object, Outcome, Trap, raise, raise_with};
+use crate::heap::{Heap, Object, Outcome, Trap, bytes_of, raise, raise_with};
 use crate::ops::check_depth;
 use crate::value::{Class, Value};
 use serde_json::{Map, Number as JsonNumber, Value as Json};
@@ -25,8 +28,7 @@ impl Heap {
             Json::String(text) => self.str(text)?,
             Json::Array(items) => {
                 check_depth(self, depth)?;
-                self.room(items.len())?;
-                let mut out = Vec::with_capacity(items.len());
+                let mut out = self.vec(items.len())?;
                 for item in items {
                     out.push(self.of_json_at(item, depth.saturating_add(1))?);
                 }
@@ -34,94 +36,89 @@ impl Heap {
             }
             Json::Object(map) => {
                 check_depth(self, depth)?;
-                let mut pairs = Vec::new();
+                let mut pairs = self.vec(map.len())?;
                 for (key, value) in map {
-                    self.room(pairs.len().saturating_mul(2).saturating_add(2))?;
                     let key = self.str(key)?;
                     pairs.push((key, self.of_json_at(value, depth.saturating_add(1))?));
                 }
-                let table = self.table(pairs)?;
-                self.store(Object::Dict(Box::new(table)))?
+                self.dict_of(pairs)?
             }
         })
     }
 
-    /// A value as JSON, for the host: tuples and sets become arrays, keys become strings.
-    pub(crate) fn to_json(&self, value: Value) -> Outcome<Json> {
-        let mut bytes = 0;
-        self.to_json_at(value, 0, &mut bytes)
+    /// A dict of pairs that were charged as scratch, and are no longer.
+    fn dict_of(&mut self, pairs: Vec<(Value, Value)>) -> Outcome<Value> {
+        let bytes = bytes_of::<(Value, Value)>(pairs.capacity());
+        let table = self.table(pairs)?;
+        self.release(bytes);
+        self.dict(table)
     }
 
-    fn to_json_at(&self, value: Value, depth: u32, bytes: &mut u64) -> Outcome<Json> {
+    /// A value as JSON, for the host: tuples and sets become arrays, keys become strings. Charged as scratch.
+    pub(crate) fn to_json(&self, value: Value) -> Outcome<Json> {
+        self.to_json_at(value, 0)
+    }
+
+    fn to_json_at(&self, value: Value, depth: u32) -> Outcome<Json> {
         self.work(1)?;
-        *bytes = bytes.saturating_add(HEADER_BYTES);
-        self.would_fit(*bytes)?;
         Ok(match value {
             Value::None => Json::Null,
             Value::Bool(b) => Json::Bool(b),
             Value::Int(n) => Json::from(n),
-            Value::Float(n) => match JsonNumber::from_f64(n) {
-                Some(n) => Json::Number(n),
-                None => {
-                    let message = format!("no JSON number: {}", display::float(n));
-                    return raise_with(Class::ValueError, message, "check for nan and inf first");
-                }
-            },
+            Value::Float(n) => Json::Number(self.json_float(n)?),
             _ => match self.object(value) {
-                Some(Object::Str(text)) => {
-                    *bytes = bytes.saturating_add(text.text.len() as u64);
-                    self.would_fit(*bytes)?;
-                    Json::String(text.text.clone())
-                }
+                Some(Object::Str(text)) => Json::String(self.copied_text(&text.text)?),
                 Some(Object::List(items) | Object::Tuple(items)) => {
-                    self.json_depth(depth)?;
-                    let mut out = Vec::new();
-                    for item in items {
-                        *bytes = bytes.saturating_add(ITEM_BYTES);
-                        out.push(self.to_json_at(*item, depth.saturating_add(1), bytes)?);
-                    }
-                    Json::Array(out)
+                    self.json_array(items.len(), items.iter().copied(), depth)?
                 }
-                Some(Object::Set(table)) => {
-                    self.json_depth(depth)?;
-                    let mut out = Vec::new();
-                    for (item, _) in table.iter() {
-                        out.push(self.to_json_at(item, depth.saturating_add(1), bytes)?);
-                    }
-                    Json::Array(out)
-                }
+                Some(Object::Set(table)) => self.json_array(table.len(), table.iter().map(|(key, _)| key), depth)?,
                 Some(Object::Dict(table)) => {
                     self.json_depth(depth)?;
-                    let mut map = Map::new();
+                    let mut map = self.json_map(table.len())?;
                     for (key, value) in table.iter() {
                         let key = self.json_key(key)?;
-                        *bytes = bytes.saturating_add(key.len() as u64).saturating_add(ITEM_BYTES);
-                        map.insert(key, self.to_json_at(value, depth.saturating_add(1), bytes)?);
+                        map.insert(key, self.to_json_at(value, depth.saturating_add(1))?);
                     }
                     Json::Object(map)
                 }
                 Some(Object::Exception { .. }) => Json::String(self.display(value)?),
-                Some(
-                    Object::Range { .. }
-                    | Object::Iter { .. }
-                    | Object::Function { .. }
-                    | Object::Method { .. }
-                    | Object::Pending(_),
-                )
-                | None => {
-                    let name = self.type_name(value);
-                    return raise_with(
-                        Class::TypeError,
-                        format!("Object of type {name} is not JSON serializable"),
-                        if name == "range" {
-                            "make a list first: list(r)"
-                        } else {
-                            "pass its result: call it with parentheses"
-                        },
-                    );
-                }
+                _ => return self.no_json(value),
             },
         })
+    }
+
+    fn json_array(&self, n: usize, items: impl Iterator<Item = Value>, depth: u32) -> Outcome<Json> {
+        self.json_depth(depth)?;
+        let mut out = self.vec(n)?;
+        for item in items {
+            out.push(self.to_json_at(item, depth.saturating_add(1))?);
+        }
+        Ok(Json::Array(out))
+    }
+
+    /// A map with room for `n` keys.
+    pub(crate) fn json_map(&self, n: usize) -> Outcome<Map<String, Json>> {
+        self.scratch(map_bytes(n))?;
+        Ok(Map::with_capacity(n))
+    }
+
+    fn json_float(&self, n: f64) -> Outcome<JsonNumber> {
+        match JsonNumber::from_f64(n) {
+            Some(n) => Ok(n),
+            None => {
+                let message = format!("no JSON number: {}", display::float(n));
+                raise_with(Class::ValueError, message, "check for nan and inf first")
+            }
+        }
+    }
+
+    fn no_json<T>(&self, value: Value) -> Outcome<T> {
+        let name = self.type_name(value);
+        raise_with(
+            Class::TypeError,
+            format!("Object of type {name} is not JSON serializable"),
+            if name == "range" { "make a list first: list(r)" } else { "pass its result: call it with parentheses" },
+        )
     }
 
     fn json_depth(&self, depth: u32) -> Outcome<()> {
@@ -136,11 +133,11 @@ impl Heap {
 
     fn json_key(&self, key: Value) -> Outcome<String> {
         match key {
-            Value::None => Ok("null".to_owned()),
-            Value::Bool(b) => Ok(b.to_string()),
+            Value::None => self.copied_text("null"),
+            Value::Bool(b) => self.copied_text(if b { "true" } else { "false" }),
             Value::Int(_) | Value::Float(_) => self.repr(key),
             _ => match self.text(key) {
-                Some(text) => Ok(text.to_owned()),
+                Some(text) => self.copied_text(text),
                 None => raise(
                     Class::TypeError,
                     format!("keys must be str, int, float, bool or None, not {}", self.type_name(key)),
@@ -148,94 +145,27 @@ impl Heap {
             },
         }
     }
+}
 
-    /// `json.dumps`, with Python's separators.
-    pub(crate) fn json_text(&self, value: Value, indent: Option<usize>, sort: bool) -> Outcome<String> {
-        let json = self.to_json(value)?;
-        let mut writer = Writer { heap: self, out: String::new(), indent, sort };
-        writer.write(&json, 0)?;
-        Ok(writer.out)
+/// What a map with room for `n` keys takes: hash, key and value each, and an index of eight bytes and one of control a place.
+fn map_bytes(n: usize) -> u64 {
+    if n == 0 {
+        return 0;
     }
+    let places = (n as u64).saturating_mul(8).div_ceil(7).saturating_add(1).next_power_of_two().max(4);
+    bytes_of::<(u64, String, Json)>(n).saturating_add(places.saturating_mul(9)).saturating_add(32)
 }
 
-/// What the arguments of a call take, counted as [`Heap::to_json`] does.
-pub(crate) fn weight(arguments: &Map<String, Json>) -> u64 {
-    let of =
-        |(key, value): (&String, &Json)| ITEM_BYTES.saturating_add(key.len() as u64).saturating_add(weight_of(value));
-    arguments.iter().map(of).sum()
-}
-
-fn weight_of(json: &Json) -> u64 {
-    HEADER_BYTES.saturating_add(match json {
+/// What a document takes, where nothing in it has room to spare.
+pub(crate) fn weight(json: &Json) -> u64 {
+    match json {
         Json::String(text) => text.len() as u64,
-        Json::Array(items) => items.iter().map(|item| weight_of(item).saturating_add(ITEM_BYTES)).sum(),
-        Json::Object(map) => weight(map),
+        Json::Array(items) => {
+            items.iter().fold(bytes_of::<Json>(items.len()), |sum, item| sum.saturating_add(weight(item)))
+        }
+        Json::Object(map) => map.iter().fold(map_bytes(map.len()), |sum, (key, value)| {
+            sum.saturating_add(key.len() as u64).saturating_add(weight(value))
+        }),
         _ => 0,
-    })
-}
-
-struct Writer<'a> {
-    heap: &'a Heap,
-    out: String,
-    indent: Option<usize>,
-    sort: bool,
-}
-
-impl Writer<'_> {
-    fn push(&mut self, text: &str) -> Outcome<()> {
-        self.heap.would_fit(self.out.len().saturating_add(text.len()) as u64)?;
-        self.heap.work((text.len() as u64 / 64).saturating_add(1))?;
-        self.out.push_str(text);
-        Ok(())
-    }
-
-    fn line(&mut self, depth: usize) -> Outcome<()> {
-        match self.indent {
-            Some(indent) => self.push(&format!("\n{}", " ".repeat(indent.saturating_mul(depth)))),
-            None => Ok(()),
-        }
-    }
-
-    fn comma(&mut self) -> Outcome<()> {
-        self.push(if self.indent.is_some() { "," } else { ", " })
-    }
-
-    fn write(&mut self, json: &Json, depth: usize) -> Outcome<()> {
-        match json {
-            Json::Number(n) if n.is_f64() => self.push(&display::float(n.as_f64().unwrap_or(0.0))),
-            Json::Array(items) if items.is_empty() => self.push("[]"),
-            Json::Object(map) if map.is_empty() => self.push("{}"),
-            Json::Array(items) => {
-                self.push("[")?;
-                for (i, item) in items.iter().enumerate() {
-                    if i > 0 {
-                        self.comma()?;
-                    }
-                    self.line(depth.saturating_add(1))?;
-                    self.write(item, depth.saturating_add(1))?;
-                }
-                self.line(depth)?;
-                self.push("]")
-            }
-            Json::Object(map) => {
-                let mut pairs: Vec<(&String, &Json)> = map.iter().collect();
-                if self.sort {
-                    pairs.sort_by_key(|(key, _)| *key);
-                }
-                self.push("{")?;
-                for (i, (key, value)) in pairs.into_iter().enumerate() {
-                    if i > 0 {
-                        self.comma()?;
-                    }
-                    self.line(depth.saturating_add(1))?;
-                    self.push(&Json::String(key.clone()).to_string())?;
-                    self.push(": ")?;
-                    self.write(value, depth.saturating_add(1))?;
-                }
-                self.line(depth)?;
-                self.push("}")
-            }
-            other => self.push(&other.to_string()),
-        }
     }
 }

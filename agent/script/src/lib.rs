@@ -4,6 +4,8 @@
 //! it until the first tool call, hands out the call as [`Step::Call`] and goes on with [`Vm::resume`]. At that point the
 //! state may be stored with [`Vm::encode`]. Everything is bounded by [`Limits`].
 //!
+//! Of `std` it uses what `alloc` has, and floats' powers and rounding; `docs/language.md` says why it is not `no_std`.
+//!
 //! It does not call tools, ask policy or know a model: the session does.
 
 #![forbid(unsafe_code)]

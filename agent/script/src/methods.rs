@@ -7,7 +7,7 @@ pub(crate) use text::is_space;
 use crate::args::Args;
 use crate::ast::BinOp;
 use crate::error::nearest;
-use crate::heap::{Heap, Object, Outcome, Trap, corrupt, raise, raise_with};
+use crate::heap::{Heap, Object, Outcome, Trap, bytes_of, corrupt, raise, raise_with};
 use crate::value::{Builtin, Class, Id, Value};
 
 const LIST: &[&str] =
@@ -77,7 +77,7 @@ impl Heap {
             let value = if value == Value::Unbound { Value::None } else { value };
             let keys = self.collected(keys)?;
             let table = self.table(keys.into_iter().map(|key| (key, value)))?;
-            return self.store(Object::Dict(Box::new(table)));
+            return self.dict(table);
         }
         if args.plain.is_empty() {
             return raise(Class::TypeError, format!("{}.{name}() needs an argument", builtin.name()));
@@ -108,7 +108,7 @@ impl Heap {
         if name == "count" {
             return Ok(Value::Int(n));
         }
-        let shown = self.repr(value)?;
+        let shown = self.brief(value)?;
         raise_with(Class::ValueError, format!("{shown} is not in list"), "check first: if x in xs")
     }
 
@@ -170,7 +170,7 @@ impl Heap {
             }
             "reverse" => {
                 self.work(len as u64 / 8)?;
-                self.change_list(id, len, |items| items.reverse())?;
+                self.change_list(id, 0, |items| items.reverse())?;
             }
             "copy" => {
                 let items = self.collected(receiver)?;
@@ -179,8 +179,8 @@ impl Heap {
             "sort" => {
                 let reverse = args.take("reverse").is_some_and(|v| self.truthy(v));
                 let items = self.collected(receiver)?;
-                let sorted = self.sorted(items.clone(), &items, reverse)?;
-                self.change_list(id, len, |items| *items = sorted)?;
+                let sorted = self.sorted(&items, &items, reverse)?;
+                self.replace_items(id, &sorted)?;
             }
             _ => return self.no_attr(receiver, name),
         }
@@ -188,9 +188,11 @@ impl Heap {
     }
 
     /// `items` in the order of `keys`, stable; work is charged as for a merge sort.
-    pub(crate) fn sorted(&mut self, items: Vec<Value>, keys: &[Value], reverse: bool) -> Outcome<Vec<Value>> {
-        self.room(items.len().saturating_mul(3))?;
-        let mut order: Vec<usize> = (0..items.len().min(keys.len())).collect();
+    pub(crate) fn sorted(&mut self, items: &[Value], keys: &[Value], reverse: bool) -> Outcome<Vec<Value>> {
+        let n = items.len().min(keys.len());
+        let mut order: Vec<usize> = self.vec(n)?;
+        order.extend(0..n);
+        self.scratch(bytes_of::<usize>(n))?;
         let mut trap = None;
         order.sort_by(|a, b| {
             if trap.is_some() {
@@ -208,8 +210,22 @@ impl Heap {
         });
         match trap {
             Some(trap) => Err(trap),
-            None => Ok(order.into_iter().filter_map(|at| items.get(at).copied()).collect()),
+            None => {
+                let mut out = self.vec(n)?;
+                out.extend(order.into_iter().filter_map(|at| items.get(at).copied()));
+                Ok(out)
+            }
         }
+    }
+
+    /// Puts as many items in place of those of a list, or of what is left of it.
+    pub(crate) fn replace_items(&mut self, id: Id, new: &[Value]) -> Outcome<()> {
+        let Object::List(items) = self.get(id)? else { return Err(corrupt()) };
+        let more = new.len().saturating_sub(items.len());
+        self.change_list(id, more, |items| {
+            items.clear();
+            items.extend_from_slice(new);
+        })
     }
 
     fn dict_method(&mut self, id: Id, receiver: Value, name: &str, mut args: Args) -> Outcome<Value> {
@@ -244,8 +260,8 @@ impl Heap {
                     _ => None,
                 };
                 let Some(slot) = slot else { return raise(Class::KeyError, "'popitem(): dictionary is empty'") };
-                match self.change_table(id, |table| table.remove_at(slot))? {
-                    Some((key, value)) => self.tuple(vec![key, value]),
+                match self.remove_slot(id, slot)? {
+                    Some((key, value)) => self.tuple_of(&[key, value]),
                     None => Err(corrupt()),
                 }
             }
@@ -253,27 +269,24 @@ impl Heap {
                 args.bind::<0>(name, [], 0)?;
                 let n = self.length(receiver).unwrap_or(0);
                 self.work(n)?;
-                self.room(n as usize)?;
-                let pairs = self.pairs(receiver);
-                match name {
-                    "keys" => self.list(pairs.into_iter().map(|(key, _)| key).collect()),
-                    "values" => self.list(pairs.into_iter().map(|(_, value)| value).collect()),
-                    "items" => {
-                        let mut items = Vec::with_capacity(pairs.len());
-                        for (key, value) in pairs {
-                            items.push(self.tuple(vec![key, value])?);
-                        }
-                        self.list(items)
-                    }
-                    "copy" => {
-                        let table = self.table(pairs)?;
-                        self.store(Object::Dict(Box::new(table)))
-                    }
-                    _ => {
-                        self.change_table(id, |table| *table = Default::default())?;
-                        Ok(Value::None)
-                    }
+                if name == "clear" {
+                    self.clear_table(id)?;
+                    return Ok(Value::None);
                 }
+                let pairs = self.pairs(receiver)?;
+                if name == "copy" {
+                    let table = self.table(pairs)?;
+                    return self.dict(table);
+                }
+                let mut items = self.vec(pairs.len())?;
+                for (key, value) in pairs {
+                    items.push(match name {
+                        "keys" => key,
+                        "values" => value,
+                        _ => self.tuple_of(&[key, value])?,
+                    });
+                }
+                self.list(items)
             }
             "update" => {
                 let named = std::mem::take(&mut args.named);
@@ -301,7 +314,7 @@ impl Heap {
     /// Puts the entries of a dict, or pairs, into a dict.
     pub(crate) fn merge(&mut self, id: Id, other: Value) -> Outcome<()> {
         if matches!(self.object(other), Some(Object::Dict(_))) {
-            for (key, value) in self.pairs(other) {
+            for (key, value) in self.pairs(other)? {
                 self.insert(id, key, value)?;
             }
             return Ok(());
@@ -309,6 +322,7 @@ impl Heap {
         for pair in self.collected(other)? {
             let pair = self.unpack(pair, 2)?;
             let [key, value] = *pair.as_slice() else { return Err(corrupt()) };
+            self.release(bytes_of::<Value>(pair.capacity()));
             self.insert(id, key, value)?;
         }
         Ok(())
@@ -331,7 +345,7 @@ impl Heap {
             if name != "update" {
                 return if result == receiver { self.copied_set(receiver) } else { Ok(result) };
             }
-            for (key, value) in self.pairs(result) {
+            for (key, value) in self.pairs(result)? {
                 self.insert(id, key, value)?;
             }
             return Ok(Value::None);
@@ -347,7 +361,7 @@ impl Heap {
                 let Object::Set(table) = self.get(id)? else { return Err(corrupt()) };
                 match self.find_in(table, value)? {
                     Some(slot) => {
-                        self.change_table(id, |table| table.remove_at(slot))?;
+                        self.remove_slot(id, slot)?;
                         Ok(Value::None)
                     }
                     None if name == "discard" => Ok(Value::None),
@@ -371,7 +385,7 @@ impl Heap {
             }
             "copy" => self.copied_set(receiver),
             "clear" => {
-                self.change_table(id, |table| *table = Default::default())?;
+                self.clear_table(id)?;
                 Ok(Value::None)
             }
             "pop" => {
@@ -379,7 +393,7 @@ impl Heap {
                 let Some((next, ..)) = table.next_from(0) else {
                     return raise(Class::KeyError, "'pop from an empty set'");
                 };
-                match self.change_table(id, |table| table.remove_at(next.saturating_sub(1)))? {
+                match self.remove_slot(id, next.saturating_sub(1))? {
                     Some((key, _)) => Ok(key),
                     None => Err(corrupt()),
                 }
@@ -389,8 +403,8 @@ impl Heap {
     }
 
     fn copied_set(&mut self, value: Value) -> Outcome<Value> {
-        let table = self.table(self.pairs(value))?;
-        self.store(Object::Set(Box::new(table)))
+        let table = self.table(self.pairs(value)?)?;
+        self.set(table)
     }
 
     pub(crate) fn as_set(&mut self, value: Value) -> Outcome<Value> {
@@ -399,7 +413,7 @@ impl Heap {
         }
         let items = self.collected(value)?;
         let table = self.table(items.into_iter().map(|item| (item, Value::None)))?;
-        self.store(Object::Set(Box::new(table)))
+        self.set(table)
     }
 
     fn json_method(&mut self, name: &str, args: &mut Args) -> Outcome<Value> {
@@ -407,12 +421,9 @@ impl Heap {
             "loads" => {
                 let [text] = args.bind(name, ["s"], 1)?;
                 let text = self.text_arg("the JSON text", text)?;
-                self.would_fit((text.len() as u64).saturating_mul(16))?;
                 self.work(text.len() as u64 / 4)?;
-                match serde_json::from_str(text) {
-                    Ok(json) => self.of_json(&json),
-                    Err(error) => raise(Class::ValueError, format!("malformed JSON: {error}")),
-                }
+                let text = self.copied_text(text)?;
+                self.of_json_text(&text)
             }
             "dumps" => {
                 args.take("ensure_ascii");

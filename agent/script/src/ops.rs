@@ -8,7 +8,7 @@ pub(crate) use number::{Number, float_divmod, index_of, int_divmod, overflow, wh
 
 use crate::ast::{BinOp, UnOp};
 use crate::error::Error;
-use crate::heap::{Heap, Object, Outcome, Trap, raise, raise_with};
+use crate::heap::{Heap, Object, Outcome, Trap, bytes_of, raise, raise_with};
 use crate::table::Table;
 use crate::value::{Builtin, Class, TypeName, Value};
 use number::arithmetic;
@@ -119,11 +119,10 @@ impl Heap {
         match (op, self.object(a), self.object(b)) {
             (BinOp::Add, Some(Object::Str(x)), Some(Object::Str(y))) => {
                 let n = x.text.len().saturating_add(y.text.len());
-                self.work(n as u64 / 64)?;
-                self.would_fit(n as u64)?;
-                let mut text = String::with_capacity(n);
-                text.push_str(&x.text);
-                text.push_str(&y.text);
+                let mut text = String::new();
+                self.room_in_text(&mut text, n)?;
+                self.write(&mut text, &x.text)?;
+                self.write(&mut text, &y.text)?;
                 let n_chars = x.n_chars.saturating_add(y.n_chars);
                 self.counted_string(text, n_chars)
             }
@@ -140,11 +139,11 @@ impl Heap {
             (BinOp::Mod, Some(Object::Str(_)), _) => self.percent_format(a, b),
             (BinOp::Or, Some(Object::Dict(x)), Some(Object::Dict(y))) => {
                 let table = self.table(x.iter().chain(y.iter()))?;
-                self.store(Object::Dict(Box::new(table)))
+                self.dict(table)
             }
             (BinOp::Or | BinOp::And | BinOp::Sub | BinOp::Xor, Some(Object::Set(x)), Some(Object::Set(y))) => {
                 let table = self.set_operation(op, x, y)?;
-                self.store(Object::Set(Box::new(table)))
+                self.set(table)
             }
             _ => self.no_operator(op, a, b),
         }
@@ -159,13 +158,13 @@ impl Heap {
                 _ => self.find_in(y, key)?.is_none(),
             };
             if keep {
-                pairs.push((key, value));
+                self.grow(&mut pairs, (key, value))?;
             }
         }
         if matches!(op, BinOp::Or | BinOp::Xor) {
             for (key, value) in y.iter() {
                 if self.find_in(x, key)?.is_none() {
-                    pairs.push((key, value));
+                    self.grow(&mut pairs, (key, value))?;
                 }
             }
         }
@@ -174,9 +173,11 @@ impl Heap {
 
     fn joined(&self, x: &[Value], y: &[Value]) -> Outcome<Vec<Value>> {
         let n = x.len().saturating_add(y.len());
-        self.room(n)?;
         self.work(n as u64 / 8)?;
-        Ok([x, y].concat())
+        let mut out = self.vec(n)?;
+        out.extend_from_slice(x);
+        out.extend_from_slice(y);
+        Ok(out)
     }
 
     fn repeated(&mut self, a: Value, b: Value) -> Outcome<Value> {
@@ -185,14 +186,14 @@ impl Heap {
         match self.object(a) {
             Some(Object::Str(text)) => {
                 let bytes = text.text.len().saturating_mul(n);
-                self.would_fit(bytes as u64)?;
+                self.scratch(bytes as u64)?;
                 self.work(bytes as u64 / 64)?;
                 let text = text.text.repeat(if text.text.is_empty() { 0 } else { n });
                 self.string(text)
             }
             Some(Object::List(items) | Object::Tuple(items)) => {
                 let total = items.len().saturating_mul(n);
-                self.room(total)?;
+                self.scratch(bytes_of::<Value>(total))?;
                 self.work(total as u64 / 8)?;
                 let items = items.repeat(if items.is_empty() { 0 } else { n });
                 match self.object(a) {
@@ -237,7 +238,7 @@ impl Heap {
                 Ok(a)
             }
             (BinOp::Or, Object::Dict(_) | Object::Set(_)) if self.type_name(a) == self.type_name(b) => {
-                for (key, value) in self.pairs(b) {
+                for (key, value) in self.pairs(b)? {
                     self.insert(id, key, value)?;
                 }
                 Ok(a)
@@ -247,11 +248,12 @@ impl Heap {
     }
 
     /// The entries of a dict or set.
-    pub(crate) fn pairs(&self, value: Value) -> Vec<(Value, Value)> {
-        match self.object(value) {
-            Some(Object::Dict(table) | Object::Set(table)) => table.iter().collect(),
-            _ => Vec::new(),
-        }
+    pub(crate) fn pairs(&self, value: Value) -> Outcome<Vec<(Value, Value)>> {
+        let Some(Object::Dict(table) | Object::Set(table)) = self.object(value) else { return Ok(Vec::new()) };
+        self.work(table.len() as u64 / 8)?;
+        let mut out = self.vec(table.len())?;
+        out.extend(table.iter());
+        Ok(out)
     }
 }
 

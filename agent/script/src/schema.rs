@@ -3,6 +3,8 @@
 //! What a schema says beyond this (patterns, formats, `if`) is left to the tool. Reading is bounded in depth and size, so
 //! that a hostile schema costs little; a part that is too deep, or refers to itself, is [`Schema::Any`].
 
+mod stored;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
@@ -12,7 +14,7 @@ const MOST_PARTS: u32 = 2_000;
 const SHOWN: usize = 12;
 
 /// What an argument may be.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Schema {
     /// Anything.
     Any,

@@ -12,7 +12,7 @@ mod step;
 
 use crate::code::{Code, Op, Program};
 use crate::error::{Error, Kind, Pos};
-use crate::heap::{Heap, ITEM_BYTES, Object, Outcome, Trap, corrupt};
+use crate::heap::{Heap, Object, Outcome, Trap, bytes_of, corrupt};
 use crate::limits::{Limits, Usage};
 use crate::signature::{self, Signature};
 use crate::value::{Builtin, Class, Value};
@@ -25,6 +25,12 @@ const MOST_STACK: usize = 1 << 16;
 const MOST_CODES: usize = 4_096;
 /// Global names, assigned or only read.
 const MOST_GLOBALS: usize = 10_000;
+/// `try` blocks that are open in one function at a time; one with `except` and `finally` counts twice.
+const MOST_HANDLERS: usize = 16;
+/// Values for which the stack has room from the start.
+const LEAST_STACK: usize = 64;
+/// Frames for which there is room from the start.
+const LEAST_FRAMES: usize = 4;
 
 /// Where a program stands after [`Vm::start`] or [`Vm::resume`].
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +123,7 @@ struct Global {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Frame {
-    Code { code: u32, ip: u32, base: u32, handlers: Vec<Handler> },
+    Code { code: u32, ip: u32, base: u32, handlers: heapless::Vec<Handler, MOST_HANDLERS> },
     Each(Each),
 }
 
@@ -183,10 +189,14 @@ impl Vm {
     pub fn start(&mut self, program: Program, tools: &[Signature]) -> Step {
         self.reset();
         self.printed.clear();
+        self.heap.settle();
+        self.heap.kept_shrink(&mut self.stack);
+        self.heap.kept_shrink(&mut self.frames);
         self.usage = Usage::default();
         self.heap.fuel.set(0);
         self.program = self.program.wrapping_add(1);
-        self.tools = tools.to_vec();
+        self.tools = Vec::new();
+        self.tools.extend_from_slice(tools);
         self.tools.extend(
             signature::moves().into_iter().filter(|m| !tools.iter().any(|t| t.server.is_empty() && t.name == m.name)),
         );
@@ -213,6 +223,7 @@ impl Vm {
             return Step::Failed(Error::new(Kind::State, "no program waits for one result"));
         }
         self.waiting = Waiting::Nothing;
+        self.heap.settle();
         self.collect();
         let delivered = match result {
             Ok(json) => self.heap.of_json(&json).and_then(|value| self.deliver(value)),
@@ -233,6 +244,7 @@ impl Vm {
 
     /// What was printed since the last time this was asked.
     pub fn take_printed(&mut self) -> String {
+        self.heap.discharge(self.printed.capacity() as u64);
         std::mem::take(&mut self.printed)
     }
 
@@ -249,6 +261,7 @@ impl Vm {
         self.heap.fuel.set(0);
         let json = self.heap.to_json(global.value).ok();
         self.heap.fuel.set(fuel);
+        self.heap.settle();
         json
     }
 
@@ -278,6 +291,7 @@ impl Vm {
             if self.heap.wants_collection() {
                 self.collect();
             }
+            self.heap.settle();
             match self.step() {
                 Ok(Flow::Next) => {}
                 Ok(Flow::Done) => {
@@ -304,18 +318,24 @@ impl Vm {
     /// Takes a program's functions in and pushes the frame of its statements.
     fn load(&mut self, program: Program) -> Outcome<()> {
         self.collect();
-        let in_use: std::collections::BTreeSet<u32> = self.heap.codes_in_use().collect();
-        for (idx, slot) in self.codes.iter_mut().enumerate() {
-            if !in_use.contains(&(idx as u32))
-                && let Some(loaded) = slot.take()
-            {
+        let mut in_use = vec![false; self.codes.len()];
+        for code in self.heap.codes_in_use() {
+            if let Some(used) = in_use.get_mut(code as usize) {
+                *used = true;
+            }
+        }
+        for (slot, in_use) in self.codes.iter_mut().zip(in_use) {
+            if !in_use && let Some(loaded) = slot.take() {
                 self.heap.discharge(loaded.bytes());
             }
         }
         let free = self.codes.iter().enumerate().filter(|(_, slot)| slot.is_none()).map(|(idx, _)| idx);
-        let places: Vec<u32> = free.chain(self.codes.len()..).take(program.codes.len()).map(|idx| idx as u32).collect();
+        let mut places = self.heap.vec(program.codes.len())?;
+        places.extend(free.chain(self.codes.len()..).take(program.codes.len()).map(|idx| idx as u32));
         let n_codes = self.codes.len().max(places.last().map_or(0, |last| (*last as usize).saturating_add(1)));
         over_if(n_codes > MOST_CODES, "function", MOST_CODES, n_codes)?;
+        let n_more = n_codes.saturating_sub(self.codes.len());
+        self.heap.kept_chunk(&mut self.codes, n_more)?;
         self.codes.resize(n_codes, None);
         for (mut code, place) in program.codes.into_iter().zip(&places) {
             for op in &mut code.ops {
@@ -323,20 +343,23 @@ impl Vm {
                     *code = places.get(*code as usize).copied().ok_or_else(corrupt)?;
                 }
             }
-            let mut slots = Vec::new();
+            self.heap.would_fit(code.bytes())?;
+            code.trim();
+            let mut slots = self.heap.vec(code.globals.len())?;
             for name in &code.globals {
                 slots.push(self.global_slot(name)?);
             }
-            let mut loaded = Loaded { code, consts: Vec::new(), slots, program: self.program };
+            let consts = std::mem::take(&mut code.consts);
+            let values = self.heap.vec(consts.len())?;
+            let mut loaded = Loaded { code, consts: values, slots, program: self.program };
             self.heap.charge(loaded.bytes())?;
-            let consts = std::mem::take(&mut loaded.code.consts);
             for constant in consts {
                 loaded.consts.push(match constant {
                     crate::ast::Const::None => Value::None,
                     crate::ast::Const::Bool(b) => Value::Bool(b),
                     crate::ast::Const::Int(n) => Value::Int(n),
                     crate::ast::Const::Float(n) => Value::Float(n),
-                    crate::ast::Const::Str(text) => self.heap.string(text)?,
+                    crate::ast::Const::Str(text) => self.heap.short_string(text)?,
                 });
             }
             if let Some(slot) = self.codes.get_mut(*place as usize) {
@@ -344,6 +367,8 @@ impl Vm {
             }
         }
         let main = places.last().copied().ok_or_else(corrupt)?;
+        self.heap.kept_room(&mut self.stack, LEAST_STACK)?;
+        self.heap.kept_room(&mut self.frames, LEAST_FRAMES)?;
         self.push_frame(main, Vec::new())
     }
 
@@ -353,6 +378,8 @@ impl Vm {
         }
         over_if(self.globals.len() >= MOST_GLOBALS, "name", MOST_GLOBALS, self.globals.len().saturating_add(1))?;
         let fallback = self.meaning(name);
+        self.heap.kept_chunk(&mut self.globals, 1)?;
+        self.heap.charge(name.len() as u64)?;
         self.globals.push(Global { name: name.to_owned(), value: Value::Unbound, fallback });
         Ok((self.globals.len() as u32).saturating_sub(1))
     }
@@ -379,10 +406,16 @@ impl Vm {
         let base = self.stack.len();
         let end = base.saturating_add(n_locals.max(locals.len()));
         over_if(end > MOST_STACK, "stack", MOST_STACK, end)?;
-        let missing = n_locals.saturating_sub(locals.len());
+        self.heap.kept_room(&mut self.stack, end.saturating_sub(base))?;
         self.stack.extend(locals);
-        self.stack.extend(std::iter::repeat_n(Value::Unbound, missing));
-        self.frames.push(Frame::Code { code, ip: 0, base: base as u32, handlers: Vec::new() });
+        self.stack.resize(end, Value::Unbound);
+        self.enter(code, base)
+    }
+
+    /// Pushes the frame of a function whose locals lie on the stack from `base`.
+    fn enter(&mut self, code: u32, base: usize) -> Outcome<()> {
+        self.heap.kept_room(&mut self.frames, 1)?;
+        self.frames.push(Frame::Code { code, ip: 0, base: base as u32, handlers: heapless::Vec::new() });
         Ok(())
     }
 
@@ -391,8 +424,9 @@ impl Vm {
     }
 
     fn push(&mut self, value: Value) -> Outcome<()> {
-        if self.stack.len() >= MOST_STACK {
-            return over_if(true, "stack", MOST_STACK, MOST_STACK.saturating_add(1));
+        if self.stack.len() >= self.stack.capacity() {
+            over_if(self.stack.len() >= MOST_STACK, "stack", MOST_STACK, MOST_STACK.saturating_add(1))?;
+            self.heap.kept_room(&mut self.stack, 1)?;
         }
         self.stack.push(value);
         Ok(())
@@ -404,7 +438,9 @@ impl Vm {
 
     fn pop_many(&mut self, n: u32) -> Outcome<Vec<Value>> {
         let at = self.stack.len().checked_sub(n as usize).ok_or_else(corrupt)?;
-        Ok(self.stack.split_off(at))
+        let popped = self.heap.copied(self.stack.get(at..).ok_or_else(corrupt)?)?;
+        self.stack.truncate(at);
+        Ok(popped)
     }
 
     /// Hands a value to whoever waits for it: the stack, or the built-in on top.
@@ -419,20 +455,13 @@ impl Vm {
     }
 
     fn collect(&mut self) {
-        let mut roots: Vec<Value> = self.stack.clone();
-        roots.extend(self.globals.iter().map(|g| g.value));
-        roots.extend(self.codes.iter().flatten().flat_map(|loaded| loaded.consts.iter().copied()));
-        for frame in &self.frames {
-            if let Frame::Each(each) = frame {
-                roots.extend([each.callee, each.items, each.results]);
-                match each.goal {
-                    Goal::Sort { list, .. } => roots.push(list),
-                    Goal::Extreme { default, .. } => roots.extend(default),
-                    _ => {}
-                }
-            }
-        }
-        self.heap.collect(roots.into_iter());
+        let globals = self.globals.iter().map(|g| g.value);
+        let consts = self.codes.iter().flatten().flat_map(|loaded| loaded.consts.iter().copied());
+        let frames = self.frames.iter().flat_map(|frame| match frame {
+            Frame::Each(each) => each.values(),
+            Frame::Code { .. } => [Value::Unbound; 4],
+        });
+        self.heap.collect(self.stack.iter().copied().chain(globals).chain(consts).chain(frames));
     }
 
     /// Where the program stands: the innermost of its own lines.
@@ -474,8 +503,11 @@ impl Vm {
                 if let Some(handler) = handlers.pop() {
                     *ip = handler.target;
                     self.stack.truncate((handler.height.max(*base)) as usize);
-                    self.stack.push(exception);
-                    return None;
+                    return match self.push(exception) {
+                        Ok(()) => None,
+                        Err(Trap::Fatal(error)) => Some(error.at(pos)),
+                        Err(_) => Some(Error::new(Kind::State, "state is corrupt").at(pos)),
+                    };
                 }
                 self.stack.truncate(*base as usize);
             }
@@ -500,13 +532,23 @@ impl Vm {
     }
 }
 
+impl Each {
+    /// The values that it holds.
+    fn values(&self) -> [Value; 4] {
+        let own = match self.goal {
+            Goal::Sort { list, .. } => list,
+            Goal::Extreme { default, .. } => default.unwrap_or(Value::Unbound),
+            _ => Value::Unbound,
+        };
+        [self.callee, self.items, self.results, own]
+    }
+}
+
 impl Loaded {
+    /// What it has allocated.
     fn bytes(&self) -> u64 {
-        const OP_BYTES: u64 = (size_of::<Op>() + size_of::<Pos>()) as u64;
-        let names = self.code.names.iter().map(|name| &**name);
-        let names = names.chain(self.code.locals.iter().chain(&self.code.globals).map(String::as_str));
-        let names: u64 = names.map(|name| (name.len() as u64).saturating_add(2 * ITEM_BYTES)).sum();
-        (self.code.ops.len() as u64).saturating_mul(OP_BYTES).saturating_add(names)
+        let values = bytes_of::<Value>(self.consts.capacity()).saturating_add(bytes_of::<u32>(self.slots.capacity()));
+        self.code.bytes().saturating_add(values)
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
-use mote_script::{CallError, Kind, Limits, Signature, Step, Vm, compile};
+use mote_script::{CallError, Kind, Limits, Signature, Step, Vm, canonical, compile, explain, input};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -235,6 +235,11 @@ fn the_deepest_sources_fit_a_small_stack() {
         ] {
             for n in [10, 40, 59, 119, 121, 5_000] {
                 let source = format!("x = {}1{}\n", open.repeat(n), close.repeat(n));
+                let _ = (
+                    canonical(&source, &Limits::CEILING),
+                    explain(&source, &Limits::CEILING, &[], &[]),
+                    input(&source),
+                );
                 if let Err(error) = compile(&source, &Limits { nesting: 1_000, ..Limits::default() }) {
                     assert!(error.kind() == Kind::Limit || n == 5_000, "{open} {n} {error}");
                 }
@@ -250,6 +255,72 @@ fn the_deepest_sources_fit_a_small_stack() {
         }
     };
     std::thread::Builder::new().stack_size(1 << 20).spawn(run).unwrap().join().unwrap();
+}
+
+/// Everything that descends, at the deepest that any limits allow, on a stack of a quarter of a mebibyte.
+#[test]
+fn the_deepest_values_fit_a_small_stack() {
+    let descents = [
+        "print(x)",
+        "repr(x)",
+        "f'{x}'",
+        "x == y",
+        "x < y",
+        "x in [y]",
+        "json.dumps(x)",
+        "json.dumps(x, indent=2, sort_keys=True)",
+        "t.get(k=x)",
+        "gather(t.get(k=x), t.get(k=y))",
+        "{x: 1}",
+        "sorted([x, y])",
+        "max([x], [y])",
+        "isinstance(1, x)",
+        "[x].index(y)",
+        "x.nothing",
+        "raise ValueError(x)",
+        "json.loads('[' * 5000)",
+        "json.loads('[' * 119 + ']' * 119)",
+        "json.loads('{\"a\": ' * 90 + '1' + '}' * 90)",
+    ];
+    let run = move || {
+        for (make, use_of) in
+            ["[x]", "(x,)", "{'k': x}", "(x, [x])"].iter().flat_map(|make| descents.map(|use_of| (*make, use_of)))
+        {
+            for n in [Limits::CEILING.nesting - 2, 5_000] {
+                let other = make.replace('x', "y");
+                let source =
+                    format!("x = ()\ny = ()\nfor i in range({n}):\n    x = {make}\n    y = {other}\n{use_of}\n");
+                let program = compile(&source, &Limits::CEILING).unwrap();
+                let mut vm = Vm::new(Limits { fuel: 5_000_000, ..Limits::CEILING });
+                let step = vm.start(program, &tools());
+                let _ = (vm.variables(), vm.variable_json("x"));
+                let mut vm = Vm::decode(&vm.encode()).unwrap();
+                match step {
+                    Step::Call(call) => drop(vm.resume(
+                        call.arguments.get("k").cloned().ok_or(CallError { kind: "x".into(), message: "x".into() }),
+                    )),
+                    Step::Calls(calls) => {
+                        drop(vm.resume_all(calls.into_iter().map(|call| Ok(call.arguments.into())).collect()))
+                    }
+                    _ => {}
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
+}
+
+/// A stored schema that nests by its bytes is refused, not followed.
+#[test]
+fn a_stored_schema_is_read_to_a_fixed_depth() {
+    let nested = |n: u32| (0..n).fold(json!("Any"), |inner, _| json!({"Array": inner}));
+    let run = move || {
+        assert!(serde_json::from_value::<mote_script::Schema>(nested(11)).is_ok());
+        assert!(serde_json::from_value::<mote_script::Schema>(nested(12)).is_err());
+        const ARRAY: u8 = 7;
+        assert!(postcard::from_bytes::<mote_script::Schema>(&[ARRAY; 100_000]).is_err());
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn errors_teach() {
         (
             "x = 'a'\nwhile True:\n    x = x + x",
             expect![[r#"
-                line 3: memory limit reached: 29360878 of 16777216
+                line 3: memory limit reached: 29374202 of 16777216
                         x = x + x
                               ^
                 hint: keep fewer or smaller values"#]],

@@ -51,32 +51,21 @@ pub(super) const NAMES: &[&str] = &[
 ];
 
 pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> Outcome<Value> {
-    let text = heap.text_arg("the receiver", receiver)?.to_owned();
+    let text = heap.text_arg("the receiver", receiver)?;
+    let text = heap.copied_text(text)?;
     heap.work((text.len() as u64 / 32).saturating_add(1))?;
-    heap.would_fit((text.len() as u64).saturating_mul(4))?;
     match name {
-        "lower" | "casefold" => none(&args, name).and_then(|()| heap.string(text.to_lowercase())),
-        "upper" => none(&args, name).and_then(|()| heap.string(text.to_uppercase())),
-        "capitalize" => {
-            let mut chars = text.chars();
-            let first: String = chars.next().map(|c| title_case(c).collect()).unwrap_or_default();
-            heap.string(first + &chars.as_str().to_lowercase())
-        }
-        "title" => heap.string(title(&text)),
-        "swapcase" => {
-            let swapped = text.chars().flat_map(|c| -> Vec<char> {
-                if c.is_uppercase() { c.to_lowercase().collect() } else { c.to_uppercase().collect() }
-            });
-            let swapped = swapped.collect();
-            heap.string(swapped)
+        "lower" | "casefold" | "upper" | "capitalize" | "title" | "swapcase" => {
+            none(&args, name)?;
+            cased(heap, &text, name)
         }
         "strip" | "lstrip" | "rstrip" => {
             let [chars] = args.bind(name, ["chars"], 0)?;
-            let set: Option<Vec<char>> = match chars {
+            let set = match chars {
                 Value::Unbound | Value::None => None,
-                chars => Some(heap.text_arg("the argument of strip", chars)?.chars().collect()),
+                chars => Some(heap.text_arg("the argument of strip", chars)?),
             };
-            let strips = |c: char| set.as_ref().map_or_else(|| is_space(c), |set| set.contains(&c));
+            let strips = |c: char| set.map_or_else(|| is_space(c), |set| set.contains(c));
             let mut part = text.as_str();
             if name != "rstrip" {
                 part = part.trim_start_matches(strips);
@@ -90,14 +79,14 @@ pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> 
         "splitlines" => {
             let [keep] = args.bind(name, ["keepends"], 0)?;
             let keep = heap.truthy(keep);
-            let lines = lines(&text, keep, heap.room_for_strings());
-            strings(heap, &lines)
+            strings(heap, Lines { rest: &text, keep })
         }
         "join" => join(heap, &text, &args),
         "replace" => replace(heap, &text, &args),
         "startswith" | "endswith" => {
             let [parts, start, end] = args.bind(name, ["prefix", "start", "end"], 1)?;
             let text = if start == Value::Unbound { text } else { sliced(heap, receiver, start, end)? };
+            heap.work(1)?;
             let tests = |part: &str| if name == "startswith" { text.starts_with(part) } else { text.ends_with(part) };
             if let (Some(parts), "tuple") = (heap.items(parts), heap.type_name(parts)) {
                 for part in parts {
@@ -114,8 +103,7 @@ pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> 
             let [part] = args.bind(name, ["part"], 1)?;
             let part = heap.text_arg("the argument", part)?;
             let rest = if name == "removeprefix" { text.strip_prefix(part) } else { text.strip_suffix(part) };
-            let rest = rest.unwrap_or(&text).to_owned();
-            heap.string(rest)
+            heap.str(rest.unwrap_or(&text))
         }
         "find" | "rfind" | "index" | "rindex" => find(heap, receiver, &text, name, &args),
         "count" => {
@@ -127,7 +115,7 @@ pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> 
         }
         "partition" | "rpartition" => {
             let [part] = args.bind(name, ["sep"], 1)?;
-            let part = heap.text_arg("the argument", part)?.to_owned();
+            let part = heap.copied_text(heap.text_arg("the argument", part)?)?;
             if part.is_empty() {
                 return raise(Class::ValueError, "empty separator");
             }
@@ -137,7 +125,7 @@ pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> 
                 None if name == "partition" => [text.as_str(), "", ""],
                 None => ["", "", text.as_str()],
             };
-            let mut items = Vec::new();
+            let mut items = heap.vec(parts.len())?;
             for part in parts {
                 items.push(heap.str(part)?);
             }
@@ -147,9 +135,9 @@ pub(super) fn call(heap: &mut Heap, receiver: Value, name: &str, args: Args) -> 
         "expandtabs" => {
             let [size] = args.bind(name, ["tabsize"], 0)?;
             let size = if size == Value::Unbound { 8 } else { heap.int_arg("tabsize", size)?.clamp(0, 64) as usize };
-            heap.would_fit((text.len() as u64).saturating_mul(size.max(1) as u64))?;
             heap.work(text.len() as u64 / 4)?;
-            heap.string(expand_tabs(&text, size))
+            let expanded = expand_tabs(heap, &text, size)?;
+            heap.string(expanded)
         }
         "format" => {
             let text = heap.brace_format(&text, &args)?;
@@ -188,24 +176,70 @@ fn test(text: &str, name: &str) -> bool {
         }
         "islower" => text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase),
         "isupper" => text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase),
-        "istitle" => text.chars().any(char::is_alphabetic) && title(text) == text,
+        "istitle" => text.chars().any(char::is_alphabetic) && titled(text).eq(text.chars()),
         _ => false,
     }
 }
 
-fn title(text: &str) -> String {
-    let mut out = String::new();
-    let mut inside = false;
-    for c in text.chars() {
-        let cased = c.is_lowercase() || c.is_uppercase();
-        if inside {
-            out.extend(c.to_lowercase());
-        } else {
-            out.extend(title_case(c));
-        }
-        inside = cased;
+/// A text in another case. Its length is known before it is made.
+fn cased(heap: &mut Heap, text: &str, name: &str) -> Outcome<Value> {
+    if text.is_ascii() || !matches!(name, "lower" | "casefold") {
+        return collected(heap, || cased_chars(text, name));
     }
-    out
+    heap.scratch((text.len() as u64).saturating_mul(6))?;
+    heap.str(&text.to_lowercase())
+}
+
+fn cased_chars<'a>(text: &'a str, name: &str) -> Box<dyn Iterator<Item = char> + 'a> {
+    match name {
+        "upper" => Box::new(text.chars().flat_map(char::to_uppercase)),
+        "title" => Box::new(titled(text)),
+        "capitalize" => Box::new(text.char_indices().flat_map(|(at, c)| match at {
+            0 => Cased::Title(title_case(c)),
+            _ => Cased::Lower(c.to_lowercase()),
+        })),
+        "swapcase" => Box::new(text.chars().flat_map(|c| match c.is_uppercase() {
+            true => Cased::Title(c.to_lowercase()),
+            false => Cased::Upper(c.to_uppercase()),
+        })),
+        _ => Box::new(text.chars().flat_map(char::to_lowercase)),
+    }
+}
+
+/// Stores the characters that `chars` gives, each time the same.
+fn collected<I: Iterator<Item = char>>(heap: &mut Heap, chars: impl Fn() -> I) -> Outcome<Value> {
+    let n_bytes = chars().fold(0usize, |sum, c| sum.saturating_add(c.len_utf8()));
+    heap.scratch(n_bytes as u64)?;
+    let mut out = String::with_capacity(n_bytes);
+    chars().for_each(|c| out.push(c));
+    heap.string(out)
+}
+
+/// The case changes of one character.
+enum Cased<T> {
+    Lower(std::char::ToLowercase),
+    Upper(std::char::ToUppercase),
+    Title(T),
+}
+
+impl<T: Iterator<Item = char>> Iterator for Cased<T> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        match self {
+            Cased::Lower(chars) => chars.next(),
+            Cased::Upper(chars) => chars.next(),
+            Cased::Title(chars) => chars.next(),
+        }
+    }
+}
+
+fn titled(text: &str) -> impl Iterator<Item = char> + '_ {
+    let mut inside = false;
+    text.chars().flat_map(move |c| {
+        let first = !std::mem::replace(&mut inside, c.is_lowercase() || c.is_uppercase());
+        if first { Cased::Title(title_case(c)) } else { Cased::Lower(c.to_lowercase()) }
+    })
 }
 
 /// Of a character whose upper case is several, only the first stays upper.
@@ -214,50 +248,50 @@ fn title_case(c: char) -> impl Iterator<Item = char> {
     upper.next().into_iter().chain(upper.flat_map(char::to_lowercase))
 }
 
-fn expand_tabs(text: &str, size: usize) -> String {
+fn expand_tabs(heap: &Heap, text: &str, size: usize) -> Outcome<String> {
+    const SPACES: &str = "                                                                ";
     let mut out = String::new();
     let mut column = 0usize;
-    for c in text.chars() {
-        match c {
-            '\t' if size == 0 => {}
-            '\t' => {
-                let n = size.saturating_sub(column.checked_rem(size).unwrap_or(0));
-                out.extend(std::iter::repeat_n(' ', n));
-                column = column.saturating_add(n);
-            }
-            '\n' | '\r' => {
-                out.push(c);
-                column = 0;
-            }
-            _ => {
-                out.push(c);
-                column = column.saturating_add(1);
-            }
+    for line in text.split_inclusive(['\n', '\r', '\t']) {
+        let body = line.trim_end_matches('\t');
+        heap.work(1)?;
+        heap.write(&mut out, body)?;
+        column = if body.ends_with(['\n', '\r']) { 0 } else { column.saturating_add(body.chars().count()) };
+        if body.len() < line.len() {
+            let n = if size == 0 { 0 } else { size.saturating_sub(column.checked_rem(size).unwrap_or(0)) };
+            heap.write(&mut out, SPACES.get(..n).unwrap_or(SPACES))?;
+            column = column.saturating_add(n);
         }
     }
-    out
+    Ok(out)
 }
 
-fn lines(text: &str, keep: bool, room: usize) -> Vec<&str> {
-    let mut out = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() && out.len() <= room {
-        let end =
-            rest.find(['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}']);
-        let Some(end) = end else {
-            out.push(rest);
-            break;
-        };
-        let after = rest.get(end..).unwrap_or("");
+/// The lines of a text, with what ends them where they `keep` it.
+struct Lines<'a> {
+    rest: &'a str,
+    keep: bool,
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        const ENDS: [char; 10] =
+            ['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
+        if self.rest.is_empty() {
+            return None;
+        }
+        let Some(end) = self.rest.find(ENDS) else { return Some(std::mem::take(&mut self.rest)) };
+        let (line, after) = self.rest.split_at(end);
         let width = if after.starts_with("\r\n") { 2 } else { after.chars().next().map_or(1, char::len_utf8) };
-        out.push(rest.get(..if keep { end.saturating_add(width) } else { end }).unwrap_or(""));
-        rest = rest.get(end.saturating_add(width)..).unwrap_or("");
+        let kept = self.rest.get(..end.saturating_add(width)).unwrap_or(line);
+        self.rest = after.get(width..).unwrap_or("");
+        Some(if self.keep { kept } else { line })
     }
-    out
 }
 
-/// A list of the parts. One part more than [`Heap::room_for_strings`] is enough to fail here.
-fn strings(heap: &mut Heap, parts: &[&str]) -> Outcome<Value> {
+/// A list of the parts.
+fn strings<'a>(heap: &mut Heap, parts: impl Iterator<Item = &'a str>) -> Outcome<Value> {
     let mut items = Vec::new();
     for part in parts {
         let part = heap.str(part)?;
@@ -266,61 +300,67 @@ fn strings(heap: &mut Heap, parts: &[&str]) -> Outcome<Value> {
     heap.list(items)
 }
 
+/// As [`strings`], in reverse: what splits from the right gives its last part first.
+fn reversed_strings<'a>(heap: &mut Heap, parts: impl Iterator<Item = &'a str>) -> Outcome<Value> {
+    let mut items = Vec::new();
+    for part in parts {
+        let part = heap.str(part)?;
+        heap.grow(&mut items, part)?;
+    }
+    items.reverse();
+    heap.list(items)
+}
+
 fn split(heap: &mut Heap, text: &str, name: &str, args: &Args) -> Outcome<Value> {
     let [sep, most] = args.bind(name, ["sep", "maxsplit"], 0)?;
     let most = if most == Value::Unbound { -1 } else { heap.int_arg("maxsplit", most)? };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let room = heap.room_for_strings();
     let right = name == "rsplit";
-    let parts: Vec<&str> = match sep {
-        Value::Unbound | Value::None => split_space(text, most, right, room),
-        sep => {
-            let sep = heap.text_arg("the separator", sep)?;
-            if sep.is_empty() {
-                return raise_with(Class::ValueError, "empty separator", "write list(text) for its characters");
-            }
-            if right {
-                let mut parts: Vec<&str> =
-                    text.rsplitn(most.saturating_add(1), sep).take(room.saturating_add(1)).collect();
-                parts.reverse();
-                parts
-            } else {
-                text.splitn(most.saturating_add(1), sep).take(room.saturating_add(1)).collect()
-            }
-        }
-    };
-    strings(heap, &parts)
+    if let Value::Unbound | Value::None = sep {
+        let rest = if right { text.trim_end_matches(is_space) } else { text.trim_start_matches(is_space) };
+        let words = Words { rest, most, right };
+        return if right { reversed_strings(heap, words) } else { strings(heap, words) };
+    }
+    let sep = heap.text_arg("the separator", sep)?;
+    if sep.is_empty() {
+        return raise_with(Class::ValueError, "empty separator", "write list(text) for its characters");
+    }
+    let sep = heap.copied_text(sep)?;
+    let n = most.saturating_add(1);
+    if right { reversed_strings(heap, text.rsplitn(n, &*sep)) } else { strings(heap, text.splitn(n, &*sep)) }
 }
 
-fn split_space(text: &str, most: usize, right: bool, room: usize) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut rest = if right { text.trim_end_matches(is_space) } else { text.trim_start_matches(is_space) };
-    while !rest.is_empty() && parts.len() <= room {
-        let cut = if parts.len() >= most {
-            None
-        } else if right {
-            rest.rfind(is_space)
-        } else {
-            rest.find(is_space)
+/// What stands between white space: at most so many parts, and the rest as it is.
+struct Words<'a> {
+    rest: &'a str,
+    most: usize,
+    right: bool,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let cut = match (self.most, self.right) {
+            (0, _) => None,
+            (_, true) => self.rest.rfind(is_space),
+            (_, false) => self.rest.find(is_space),
         };
-        let Some(at) = cut else {
-            parts.push(rest);
-            break;
-        };
-        let width = rest.get(at..).and_then(|r| r.chars().next()).map_or(1, char::len_utf8);
-        let (before, after) = (rest.get(..at).unwrap_or(""), rest.get(at.saturating_add(width)..).unwrap_or(""));
-        if right {
-            parts.push(after);
-            rest = before.trim_end_matches(is_space);
+        let Some(at) = cut else { return Some(std::mem::take(&mut self.rest)) };
+        self.most = self.most.saturating_sub(1);
+        let (before, from) = self.rest.split_at(at);
+        let after = from.get(from.chars().next().map_or(1, char::len_utf8)..).unwrap_or("");
+        if self.right {
+            self.rest = before.trim_end_matches(is_space);
+            Some(after)
         } else {
-            parts.push(before);
-            rest = after.trim_start_matches(is_space);
+            self.rest = after.trim_start_matches(is_space);
+            Some(before)
         }
     }
-    if right {
-        parts.reverse();
-    }
-    parts
 }
 
 fn join(heap: &mut Heap, sep: &str, args: &Args) -> Outcome<Value> {
@@ -332,12 +372,11 @@ fn join(heap: &mut Heap, sep: &str, args: &Args) -> Outcome<Value> {
             let message = format!("sequence item {i}: expected str instance, {} found", heap.type_name(*item));
             return raise_with(Class::TypeError, message, "write sep.join(str(x) for x in xs)");
         };
-        heap.would_fit(out.len().saturating_add(sep.len()).saturating_add(piece.len()) as u64)?;
-        heap.work((sep.len().saturating_add(piece.len()) as u64 / 64).saturating_add(1))?;
+        heap.work(1)?;
         if i > 0 {
-            out.push_str(sep);
+            heap.write(&mut out, sep)?;
         }
-        out.push_str(piece);
+        heap.write(&mut out, piece)?;
     }
     heap.string(out)
 }
@@ -348,24 +387,33 @@ fn replace(heap: &mut Heap, text: &str, args: &Args) -> Outcome<Value> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let (old, new) = (heap.text_arg("the old text", old)?, heap.text_arg("the new text", new)?);
     let n_found = if old.is_empty() { text.chars().count().saturating_add(1) } else { text.matches(old).count() };
-    let bytes = (n_found.min(most) as u64).saturating_mul(new.len() as u64).saturating_add(text.len() as u64);
-    heap.would_fit(bytes)?;
-    heap.work(bytes / 32)?;
-    let replaced = text.replacen(old, new, most);
-    heap.string(replaced)
+    let n_found = n_found.min(most);
+    let longer = n_found.saturating_mul(new.len()).saturating_add(text.len());
+    let bytes = longer.saturating_sub(n_found.saturating_mul(old.len()));
+    heap.work(bytes as u64 / 32)?;
+    let mut out = String::new();
+    heap.room_in_text(&mut out, bytes)?;
+    let mut done = 0;
+    for (at, found) in text.match_indices(old).take(n_found) {
+        out.push_str(text.get(done..at).unwrap_or(""));
+        out.push_str(new);
+        done = at.saturating_add(found.len());
+    }
+    out.push_str(text.get(done..).unwrap_or(""));
+    heap.string(out)
 }
 
 fn sliced(heap: &mut Heap, receiver: Value, start: Value, end: Value) -> Outcome<String> {
     let end = if end == Value::Unbound { Value::None } else { end };
     let part = heap.get_slice(receiver, [start, end, Value::None])?;
-    Ok(heap.text(part).unwrap_or("").to_owned())
+    heap.copied_text(heap.text(part).unwrap_or(""))
 }
 
 fn find(heap: &mut Heap, receiver: Value, text: &str, name: &str, args: &Args) -> Outcome<Value> {
     let [part, start, end] = args.bind(name, ["sub", "start", "end"], 1)?;
     let mut offset = 0;
     let text = if start == Value::Unbound {
-        text.to_owned()
+        heap.copied_text(text)?
     } else {
         let len = text.chars().count() as i64;
         let n = heap.int_arg("start", start)?;
@@ -396,20 +444,19 @@ fn pad(heap: &mut Heap, text: &str, name: &str, args: &Args) -> Outcome<Value> {
         }
     };
     let missing = width.saturating_sub(text.chars().count());
-    heap.would_fit((missing as u64).saturating_mul(fill.len_utf8() as u64).saturating_add(text.len() as u64))?;
+    let bytes = missing.saturating_mul(fill.len_utf8()).saturating_add(text.len());
     heap.work(missing as u64 / 64)?;
-    let run = |n: usize| -> String { std::iter::repeat_n(fill, n).collect() };
-    let padded = match name {
-        "ljust" => format!("{text}{}", run(missing)),
-        "rjust" => format!("{}{text}", run(missing)),
-        "zfill" => match text.strip_prefix(['-', '+']) {
-            Some(rest) => format!("{}{}{rest}", text.get(..1).unwrap_or(""), run(missing)),
-            None => format!("{}{text}", run(missing)),
-        },
-        _ => {
-            let left = (missing / 2).saturating_add(missing & width & 1);
-            format!("{}{text}{}", run(left), run(missing.saturating_sub(left)))
-        }
+    let mut out = String::new();
+    heap.room_in_text(&mut out, bytes)?;
+    let (sign, body) = text.split_at(if name == "zfill" && text.starts_with(['-', '+']) { 1 } else { 0 });
+    let left = match name {
+        "ljust" => 0,
+        "rjust" | "zfill" => missing,
+        _ => (missing / 2).saturating_add(missing & width & 1),
     };
-    heap.string(padded)
+    out.push_str(sign);
+    out.extend(std::iter::repeat_n(fill, left));
+    out.push_str(body);
+    out.extend(std::iter::repeat_n(fill, missing.saturating_sub(left)));
+    heap.string(out)
 }

@@ -1,8 +1,8 @@
 //! Hashing of keys, and the dicts and sets that rest on it.
 
 use super::{Number, check_depth, whole};
-use crate::heap::{ENTRY_BYTES, Heap, Object, Outcome, raise_with};
-use crate::table::Table;
+use crate::heap::{Heap, Object, Outcome, raise_with};
+use crate::table::{Table, bytes_of_room};
 use crate::value::{Class, Id, Value};
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -102,13 +102,17 @@ impl Heap {
         let hash = self.hash(key)?;
         let (Object::Dict(table) | Object::Set(table)) = self.get(id)? else { return Err(crate::heap::corrupt()) };
         let found = self.find_hashed(table, hash, key)?;
-        self.change_table(id, |table| match found {
-            Some(slot) => table.set_at(slot, value),
-            None => table.push(hash, key, value),
-        })
+        match found {
+            Some(slot) => self.table_mut(id)?.set_at(slot, value),
+            None => {
+                self.table_room(id)?;
+                self.table_mut(id)?.push(hash, key, value);
+            }
+        }
+        Ok(())
     }
 
-    /// The table of distinct keys, each with its value; later values win.
+    /// The table of distinct keys, each with its value; later values win. It is charged as scratch.
     pub(crate) fn table(&self, pairs: impl IntoIterator<Item = (Value, Value)>) -> Outcome<Table> {
         let mut table = Table::default();
         for (key, value) in pairs {
@@ -116,7 +120,12 @@ impl Heap {
             match self.find_hashed(&table, hash, key)? {
                 Some(slot) => table.set_at(slot, value),
                 None => {
-                    self.would_fit((table.slots() as u64).saturating_add(1).saturating_mul(ENTRY_BYTES))?;
+                    if let Some(room) = table.needs_room() {
+                        let before = table.bytes();
+                        self.scratch(bytes_of_room(room))?;
+                        table.rebuild(room);
+                        self.release(before);
+                    }
                     table.push(hash, key, value);
                 }
             }

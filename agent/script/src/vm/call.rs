@@ -3,8 +3,10 @@
 use super::{Call, CallError, Each, Flow, Frame, Goal, Vm};
 use crate::args::Args;
 use crate::ast::ParamKind;
+use crate::display::cut;
 use crate::error::{Error, nearest};
 use crate::heap::{Bound, Object, Outcome, Trap, corrupt, raise, raise_with};
+use crate::json::weight;
 use crate::methods;
 use crate::schema::Schema;
 use crate::signature::Signature;
@@ -13,10 +15,16 @@ use serde_json::{Map, Value as Json};
 
 impl Vm {
     pub(super) fn pop_args(&mut self, code: u32, n_plain: u32, n_named: u32, first: u32) -> Outcome<Args> {
-        let named = self.pop_many(n_named)?;
+        let values = self.pop_many(n_named)?;
         let plain = self.pop_many(n_plain)?;
-        let names = self.loaded(code)?.code.names.iter().skip(first as usize).map(|name| name.to_string());
-        let named: Vec<(String, Value)> = names.zip(named).collect();
+        if n_named == 0 {
+            return Ok(Args { plain, named: Vec::new() });
+        }
+        let names = &self.loaded(code)?.code.names;
+        let mut named = self.heap.vec(values.len())?;
+        for (name, value) in names.iter().skip(first as usize).zip(values) {
+            named.push((self.heap.copied_text(name)?, value));
+        }
         if named.len() != n_named as usize {
             return Err(corrupt());
         }
@@ -26,10 +34,11 @@ impl Vm {
     pub(super) fn pop_spread(&mut self) -> Outcome<Args> {
         let (named, plain) = (self.pop()?, self.pop()?);
         let plain = self.heap.collected(plain)?;
-        let mut args = Args { plain, named: Vec::new() };
-        for (key, value) in self.heap.pairs(named) {
+        let pairs = self.heap.pairs(named)?;
+        let mut args = Args { plain, named: self.heap.vec(pairs.len())? };
+        for (key, value) in pairs {
             let Some(name) = self.heap.text(key) else { return raise(Class::TypeError, "keywords must be strings") };
-            args.named.push((name.to_owned(), value));
+            args.named.push((self.heap.copied_text(name)?, value));
         }
         Ok(args)
     }
@@ -147,6 +156,7 @@ impl Vm {
             return Err(Trap::Fatal(Box::new(error)));
         }
         let results = self.heap.list(Vec::new())?;
+        self.heap.kept_room(&mut self.frames, 1)?;
         self.frames.push(Frame::Each(Each { goal, callee, items, results, next: 0, spread }));
         Ok(Flow::Next)
     }
@@ -160,7 +170,10 @@ impl Vm {
         let each = *each;
         let items = self.heap.items(each.items).ok_or_else(corrupt)?;
         if let Some(item) = items.get(at) {
-            let plain = if each.spread { self.heap.items(*item).ok_or_else(corrupt)?.to_vec() } else { vec![*item] };
+            let plain = match each.spread {
+                true => self.heap.copied(self.heap.items(*item).ok_or_else(corrupt)?)?,
+                false => self.heap.copied(&[*item])?,
+            };
             return self.call(each.callee, Args { plain, named: Vec::new() });
         }
         let items = self.heap.collected(each.items)?;
@@ -171,18 +184,18 @@ impl Vm {
         let value = match each.goal {
             Goal::Map => each.results,
             Goal::Filter => {
-                let kept =
-                    items.iter().zip(&results).filter(|(_, keep)| self.heap.truthy(**keep)).map(|(item, _)| *item);
-                let kept = kept.collect();
+                let mut kept = self.heap.vec(items.len())?;
+                let pairs = items.iter().zip(&results);
+                kept.extend(pairs.filter(|(_, keep)| self.heap.truthy(**keep)).map(|(item, _)| *item));
                 self.heap.list(kept)?
             }
             Goal::Sorted { reverse } => {
-                let sorted = self.heap.sorted(items, &results, reverse)?;
+                let sorted = self.heap.sorted(&items, &results, reverse)?;
                 self.heap.list(sorted)?
             }
             Goal::Sort { list: Value::Object(id), reverse } => {
-                let sorted = self.heap.sorted(items, &results, reverse)?;
-                self.heap.change_list(id, sorted.len(), |list| *list = sorted)?;
+                let sorted = self.heap.sorted(&items, &results, reverse)?;
+                self.heap.replace_items(id, &sorted)?;
                 Value::None
             }
             Goal::Sort { .. } => return Err(corrupt()),
@@ -197,24 +210,30 @@ impl Vm {
         let Some(Object::Function { code, bound }) = self.heap.object(function) else {
             return Err(corrupt());
         };
-        let (code, Bound { defaults, captured }) = (*code, (**bound).clone());
+        let (code, Bound { defaults, captured }) = (*code, &**bound);
+        let (defaults, captured) = (self.heap.copied(defaults)?, self.heap.copied(captured)?);
         let loaded = &self.loaded(code)?.code;
         let plain_only = loaded.params.iter().all(|kind| *kind == ParamKind::Plain);
         if plain_only && args.named.is_empty() && args.plain.len() == loaded.params.len() {
-            let locals = [args.plain, captured].concat();
+            let mut locals = self.heap.vec(args.plain.len().saturating_add(captured.len()))?;
+            locals.extend(args.plain);
+            locals.extend(captured);
             self.push_frame(code, locals)?;
             return Ok(Flow::Next);
         }
-        let name = loaded.name.clone();
-        let params: Vec<(String, ParamKind)> =
-            loaded.locals.iter().cloned().zip(loaded.params.iter().copied()).collect();
+        let name = self.heap.copied_text(&loaded.name)?;
+        let mut params: Vec<(String, ParamKind)> = self.heap.vec(loaded.params.len())?;
+        for (local, kind) in loaded.locals.iter().zip(&loaded.params) {
+            params.push((self.heap.copied_text(local)?, *kind));
+        }
         let n_plain = params.iter().filter(|(_, kind)| *kind == ParamKind::Plain).count();
-        let mut locals = vec![Value::Unbound; params.len()];
+        let mut locals = self.heap.vec(params.len().saturating_add(captured.len()))?;
+        locals.resize(params.len(), Value::Unbound);
         let mut rest = Vec::new();
         for (i, value) in args.plain.iter().enumerate() {
             match locals.get_mut(i).filter(|_| i < n_plain) {
                 Some(local) => *local = *value,
-                None => rest.push(*value),
+                None => self.heap.grow(&mut rest, *value)?,
             }
         }
         let signature = || {
@@ -233,7 +252,9 @@ impl Vm {
                         signature(),
                     );
                 }
-                None if params.iter().any(|(_, kind)| *kind == ParamKind::Named) => others.push((given, value)),
+                None if params.iter().any(|(_, kind)| *kind == ParamKind::Named) => {
+                    self.heap.grow(&mut others, (given, value))?;
+                }
                 None => {
                     let message = format!("{name}() got an unexpected keyword argument '{given}'");
                     return raise_with(Class::TypeError, message, signature());
@@ -257,12 +278,12 @@ impl Vm {
                 ParamKind::Plain => {}
                 ParamKind::Rest => *local = self.heap.tuple(std::mem::take(&mut rest))?,
                 ParamKind::Named => {
-                    let mut pairs = Vec::new();
+                    let mut pairs = self.heap.vec(others.len())?;
                     for (name, value) in &others {
                         pairs.push((self.heap.str(name)?, *value));
                     }
                     let table = self.heap.table(pairs)?;
-                    *local = self.heap.store(Object::Dict(Box::new(table)))?;
+                    *local = self.heap.dict(table)?;
                 }
             }
         }
@@ -414,8 +435,11 @@ impl Vm {
             && !args.plain.is_empty()
             && (args.plain.len() > 1 || args.plain.first().is_some_and(|first| self.heap.items(*first).is_none()))
         {
-            let items: Outcome<Vec<Json>> = args.plain.iter().map(|value| self.heap.to_json(*value)).collect();
-            gathered = Some(Json::Array(items?));
+            let mut items = self.heap.vec(args.plain.len())?;
+            for value in &args.plain {
+                items.push(self.heap.to_json(*value)?);
+            }
+            gathered = Some(Json::Array(items));
         } else {
             if args.plain.len() > given.len() {
                 return raise(
@@ -442,7 +466,7 @@ impl Vm {
                 }
             }
         }
-        let mut arguments = Map::new();
+        let mut arguments = self.heap.json_map(signature.params.len())?;
         for (param, value) in signature.params.iter().zip(given) {
             let json = match value {
                 Some(value) => self.heap.to_json(value)?,
@@ -455,12 +479,18 @@ impl Vm {
                 },
             };
             let is_null = json.is_null();
+            if param.schema != Schema::Any {
+                self.heap.scratch(weight(&json).saturating_mul(2))?;
+            }
             match param.schema.fit(json) {
                 Ok(json) => {
-                    arguments.insert(param.wire_name.clone(), json);
+                    arguments.insert(self.heap.copied_text(&param.wire_name)?, json);
                 }
                 Err(_) if is_null && !param.required => {}
-                Err(wrong) => return raise(Class::TypeError, format!("{path}() argument '{}': {wrong}", param.name)),
+                Err(wrong) => {
+                    let wrong = cut(&wrong, 600);
+                    return raise(Class::TypeError, format!("{path}() argument '{}': {wrong}", param.name));
+                }
             }
         }
         Ok(arguments)
@@ -481,7 +511,7 @@ impl Vm {
         for (end, name) in ends.iter_mut().zip(["sep", "end"]) {
             match args.take(name) {
                 None | Some(Value::None) => {}
-                Some(value) => *end = self.heap.text_arg(name, value)?.to_owned(),
+                Some(value) => *end = self.heap.copied_text(self.heap.text_arg(name, value)?)?,
             }
         }
         if let Some((name, _)) = args.named.first() {
@@ -494,6 +524,7 @@ impl Vm {
             }
             let text = self.heap.display(*value)?;
             self.print_text(&text)?;
+            self.heap.release(text.capacity() as u64);
         }
         self.print_text(&ends[1])
     }
@@ -505,12 +536,14 @@ impl Vm {
         if used > limit {
             let room = limit.saturating_sub(self.usage.printed) as usize;
             let fits = text.get(..text.floor_char_boundary(room)).unwrap_or("");
+            self.heap.kept_text_room(&mut self.printed, fits.len())?;
             self.printed.push_str(fits);
             self.usage.printed = self.usage.printed.saturating_add(fits.len() as u64);
             let error =
                 Error::over("printed bytes", limit, used).with_hint("print fewer items: xs[:20], or only counts");
             return Err(Trap::Fatal(Box::new(error)));
         }
+        self.heap.kept_text_room(&mut self.printed, text.len())?;
         self.printed.push_str(text);
         self.usage.printed = used;
         Ok(())

@@ -7,7 +7,6 @@ use super::{Call, CallError, Flow, Vm, Waiting};
 use crate::args::Args;
 use crate::error::{Error, Kind};
 use crate::heap::{Object, Outcome, Pending, Trap, corrupt};
-use crate::json::weight;
 use crate::value::Value;
 use serde_json::Value as Json;
 
@@ -19,6 +18,7 @@ impl Vm {
             return super::Step::Failed(Error::new(Kind::State, "no program waits for so many results"));
         }
         self.waiting = Waiting::Nothing;
+        self.heap.settle();
         self.collect();
         let delivered = self.deliver_all(results);
         self.go_on(delivered)
@@ -28,7 +28,7 @@ impl Vm {
     pub(super) fn defer(&mut self, tool: u32, args: Args) -> Outcome<Flow> {
         let line = self.pos().line;
         let Args { plain, named } = args;
-        self.checked_call(tool, Args { plain: plain.clone(), named: named.clone() }, line)?;
+        self.checked_call(tool, self.copied_args(&plain, &named)?, line)?;
         let pending = Box::new(Pending { tool, plain, named, line });
         let pending = self.heap.store(Object::Pending(pending))?;
         self.push(pending)?;
@@ -64,16 +64,22 @@ impl Vm {
 
     /// The calls that are put off in a list; all their arguments together have to fit beside the values held.
     fn calls(&mut self, items: &[Value]) -> Outcome<Vec<Call>> {
-        let mut calls = Vec::new();
-        let mut bytes = 0u64;
+        let n = items.iter().filter(|item| self.pending(**item).is_some()).count();
+        let mut calls = self.heap.vec(n)?;
         for item in items {
-            let Some(Pending { tool, plain, named, line }) = self.pending(*item).cloned() else { continue };
-            let call = self.checked_call(tool, Args { plain, named }, line)?;
-            bytes = bytes.saturating_add(weight(&call.arguments));
-            self.heap.would_fit(bytes)?;
-            calls.push(call);
+            let Some(Pending { tool, plain, named, line }) = self.pending(*item) else { continue };
+            let (tool, line, args) = (*tool, *line, self.copied_args(plain, named)?);
+            calls.push(self.checked_call(tool, args, line)?);
         }
         Ok(calls)
+    }
+
+    fn copied_args(&self, plain: &[Value], named: &[(String, Value)]) -> Outcome<Args> {
+        let mut copied = self.heap.vec(named.len())?;
+        for (name, value) in named {
+            copied.push((self.heap.copied_text(name)?, *value));
+        }
+        Ok(Args { plain: self.heap.copied(plain)?, named: copied })
     }
 
     fn deliver_all(&mut self, results: Vec<Result<Json, CallError>>) -> Outcome<()> {

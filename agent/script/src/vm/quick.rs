@@ -1,7 +1,7 @@
 //! The common cases of calls and operators, without the detour over argument lists. Each gives what the general way gives:
 //! that is what runs where a case here does not apply.
 
-use super::{Frame, Vm, over_if};
+use super::{Vm, over_if};
 use crate::ast::{BinOp, CmpOp, ParamKind};
 use crate::error::Error;
 use crate::heap::{Object, Outcome, Trap, corrupt};
@@ -54,9 +54,11 @@ impl Vm {
         self.check_frames()?;
         let end = at.saturating_add(n_locals.max(n_plain));
         over_if(end > super::MOST_STACK, "stack", super::MOST_STACK, end)?;
+        let more = end.saturating_sub(self.stack.len());
+        self.heap.kept_room(&mut self.stack, more)?;
         self.stack.remove(at);
         self.stack.resize(end, Value::Unbound);
-        self.frames.push(Frame::Code { code, ip: 0, base: at as u32, handlers: Vec::new() });
+        self.enter(code, at)?;
         Ok(true)
     }
 

@@ -1,6 +1,6 @@
 //! What each instruction does.
 
-use super::{Flow, Frame, Handler, Loaded, MOST_STACK, Vm, over_if, quick};
+use super::{Flow, Frame, Handler, Loaded, MOST_HANDLERS, Vm, over_if, quick};
 use crate::ast::ParamKind;
 use crate::code::Op;
 use crate::error::nearest;
@@ -182,13 +182,11 @@ impl Vm {
                 }
             }
             Op::MakeList(n) => {
-                self.heap.room(n as usize)?;
                 let items = self.pop_many(n)?;
                 let list = self.heap.list(items)?;
                 self.push(list)?;
             }
             Op::MakeTuple(n) => {
-                self.heap.room(n as usize)?;
                 let items = self.pop_many(n)?;
                 let tuple = self.heap.tuple(items)?;
                 self.push(tuple)?;
@@ -196,14 +194,14 @@ impl Vm {
             Op::MakeSet(n) => {
                 let items = self.pop_many(n)?;
                 let table = self.heap.table(items.into_iter().map(|item| (item, Value::None)))?;
-                let set = self.heap.store(Object::Set(Box::new(table)))?;
+                let set = self.heap.set(table)?;
                 self.push(set)?;
             }
             Op::MakeDict(n) => {
                 let items = self.pop_many(n.checked_mul(2).ok_or_else(corrupt)?)?;
                 let pairs = items.as_chunks::<2>().0.iter().map(|[key, value]| (*key, *value));
                 let table = self.heap.table(pairs)?;
-                let dict = self.heap.store(Object::Dict(Box::new(table)))?;
+                let dict = self.heap.dict(table)?;
                 self.push(dict)?;
             }
             Op::Add => {
@@ -306,9 +304,11 @@ impl Vm {
             Op::Join(n) => {
                 let parts = self.pop_many(n)?;
                 let bytes: usize = parts.iter().filter_map(|part| self.heap.text(*part)).map(str::len).sum();
-                self.heap.would_fit(bytes as u64)?;
-                self.heap.work(bytes as u64 / 64)?;
-                let text = parts.iter().filter_map(|part| self.heap.text(*part)).collect();
+                let mut text = String::new();
+                self.heap.room_in_text(&mut text, bytes)?;
+                for part in parts.iter().filter_map(|part| self.heap.text(*part)) {
+                    self.heap.write(&mut text, part)?;
+                }
                 let text = self.heap.string(text)?;
                 self.push(text)?;
             }
@@ -370,8 +370,8 @@ impl Vm {
                 if defaults.len() > plain {
                     return Err(corrupt());
                 }
-                let function =
-                    self.heap.store(Object::Function { code, bound: Box::new(Bound { defaults, captured }) })?;
+                let bound = Box::new(Bound { defaults, captured });
+                let function = self.heap.store(Object::Function { code, bound })?;
                 self.push(function)?;
             }
             Op::Return => {
@@ -386,8 +386,10 @@ impl Vm {
             Op::Try(target) => {
                 let height = self.stack.len() as u32;
                 if let Some(Frame::Code { handlers, .. }) = self.frames.last_mut() {
-                    over_if(handlers.len() >= MOST_STACK, "handler", MOST_STACK, handlers.len())?;
-                    handlers.push(Handler { target, height });
+                    let (limit, used) = (MOST_HANDLERS, handlers.len().saturating_add(1));
+                    if handlers.push(Handler { target, height }).is_err() {
+                        return over_if(true, "open try block", limit, used).map(|()| Flow::Next);
+                    }
                 }
             }
             Op::EndTry => {
