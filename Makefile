@@ -14,6 +14,8 @@ CACHE     := $(CURDIR)/.cache
 VENV      := $(CACHE)/venv
 MCP_VENV  := $(CACHE)/mcp-venv
 MCP_NODE  := $(CACHE)/mcp-node
+MCP_FETCH := $(CACHE)/mcp-fetch
+MCP_OLD   := $(CACHE)/mcp-old
 PEERS_VENV := $(CACHE)/peers-venv
 PEERS_4B  := $(CACHE)/qwen3-4b
 PIP       := bin/python -m pip install --quiet --disable-pip-version-check
@@ -58,8 +60,9 @@ test-rust: $(MCP_VENV)/stamp
 test-python: $(VENV)/stamp
 	cd model-export && $(VENV)/bin/python -m pytest
 
-test-mcp: $(MCP_NODE)/stamp ## run the tests with MCP servers from npm (Node 20)
-	MOTE_TEST_MCP_NODE="$(MCP_NODE)" $(CARGO) test --release --package mote --test mcp_node
+test-mcp: $(MCP_NODE)/stamp $(MCP_VENV)/stamp $(MCP_FETCH)/stamp $(MCP_OLD)/stamp ## run the tests with ten MCP servers from npm and PyPI (Node 20)
+	MOTE_TEST_MCP_NODE="$(MCP_NODE)" MOTE_TEST_MCP_VENV="$(MCP_VENV)" MOTE_TEST_MCP_FETCH="$(MCP_FETCH)" MOTE_TEST_MCP_OLD="$(MCP_OLD)" \
+		$(CARGO) test --release --package mote --test mcp_node --test mcp_ten
 
 test-arm: ## run the kernels' tests as ARM programs under qemu
 	@CARGO="$(CARGO)" bash tests/arm.sh
@@ -142,6 +145,16 @@ $(MCP_VENV)/stamp: tests/mcp-requirements.txt
 	@echo "fetching MCP servers into $(MCP_VENV)"
 	@$(PYTHON) -m venv "$(MCP_VENV)"
 	@$(MCP_VENV)/$(PIP) --requirement tests/mcp-requirements.txt
+	@touch $@
+
+$(MCP_FETCH)/stamp: tests/mcp-fetch-requirements.txt
+	@$(PYTHON) -m venv "$(MCP_FETCH)"
+	@$(MCP_FETCH)/$(PIP) --requirement tests/mcp-fetch-requirements.txt
+	@touch $@
+
+$(MCP_OLD)/stamp: tests/mcp-old-requirements.txt
+	@$(PYTHON) -m venv "$(MCP_OLD)"
+	@$(MCP_OLD)/$(PIP) --requirement tests/mcp-old-requirements.txt
 	@touch $@
 
 $(PEERS_VENV)/stamp: tests/peers/requirements.txt

@@ -53,6 +53,11 @@ impl Home {
         self.config.join("config.toml")
     }
 
+    /// `policy.json`: who may be called, as a person wants it remembered.
+    pub fn policy_json(&self) -> PathBuf {
+        self.config.join("policy.json")
+    }
+
     /// The folder of everything that is kept.
     pub fn data(&self) -> &Path {
         &self.data

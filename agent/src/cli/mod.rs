@@ -15,6 +15,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tools;
+mod why;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,12 @@ enum Command {
     /// See, find and call tools
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
+    /// Show which tools a recorded task was shown, chose, skipped and called, and what each cost
+    Why {
+        /// `last`, or the first characters of an id
+        #[arg(value_name = "ID", default_value = "last")]
+        id: String,
+    },
 }
 
 /// What every command gets.
@@ -123,5 +130,6 @@ fn run(command: Command, globals: &Globals) -> Result<u8> {
         Command::Eval(command) => eval::run(&command, globals),
         Command::Queue(command) => queue::run(&command, globals),
         Command::Tools(command) => tools::run(command, globals),
+        Command::Why { id } => why::run(&id, globals),
     }
 }

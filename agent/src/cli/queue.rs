@@ -155,9 +155,14 @@ fn list(globals: &Globals, limit: usize) -> Result<u8> {
     Ok(0)
 }
 
-fn show(globals: &Globals, id: &str) -> Result<u8> {
+/// A trajectory by `last` or the beginning of its id.
+pub(super) fn load(id: &str, globals: &Globals) -> Result<Trajectory> {
     let (queue, _) = open_filled(globals)?.ok_or_else(empty)?;
-    let trajectory = queue.load(queue.find(id)?)?;
+    queue.load(queue.find(id)?)
+}
+
+fn show(globals: &Globals, id: &str) -> Result<u8> {
+    let trajectory = load(id, globals)?;
     if globals.out.json() {
         globals.out.object(&trajectory)?;
     } else {

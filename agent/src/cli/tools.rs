@@ -14,7 +14,8 @@ use crate::cli::{Globals, Out};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::sandbox::SandboxMode;
 use crate::tools::{
-    Anchor, Asker, Catalogue, Server, ServerKind, ServerState, ToolEntry, ToolFailure, ToolId, ToolOptions, ToolRuntime,
+    Anchor, Answer, Asker, Catalogue, Server, ServerKind, ServerState, ToolEntry, ToolFailure, ToolId, ToolOptions,
+    ToolRuntime,
 };
 
 /// Who asks for tools wants to see those of new servers, too.
@@ -57,6 +58,9 @@ impl From<SandboxArg> for SandboxMode {
 pub(crate) struct ToolFlags {
     #[command(flatten)]
     pub(crate) sources: SourceFlags,
+    /// Ask before tools that fit the pattern run, also where they only read
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) ask: Vec<String>,
     /// Let tools that fit the pattern run without asking: "fs.write", "git.*"
     #[arg(long, value_name = "PATTERN")]
     pub(crate) allow: Vec<String>,
@@ -76,7 +80,7 @@ impl ToolFlags {
     pub(crate) fn options(self) -> Result<ToolOptions> {
         let working_dir = std::env::current_dir()
             .map_err(|error| Error::new(ErrorKind::Failed, format!("the current folder cannot be used: {error}")))?;
-        let ToolFlags { sources: SourceFlags { mcp, pack, sandbox }, allow, deny, writable, readable } = self;
+        let ToolFlags { sources: SourceFlags { mcp, pack, sandbox }, ask, allow, deny, writable, readable } = self;
         Ok(ToolOptions {
             packs: (!pack.is_empty()).then_some(pack),
             mcp,
@@ -84,6 +88,7 @@ impl ToolFlags {
             writable,
             readable,
             sandbox: sandbox.into(),
+            ask,
             allow,
             deny,
             asker: asker(),
@@ -338,9 +343,16 @@ pub(crate) fn asker() -> Option<Asker> {
         return None;
     }
     Some(Box::new(|question| {
-        Out::new(false).partial(&format!("{} [y/N] ", plain(question)));
+        Out::new(false).partial(&format!("{} [y]es, [N]o, [a]lways, ne[v]er: ", plain(question)));
         let mut answer = String::new();
-        let read = io::stdin().lock().read_line(&mut answer);
-        read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+        if io::stdin().lock().read_line(&mut answer).is_err() {
+            return Answer::No;
+        }
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => Answer::Yes,
+            "a" | "always" => Answer::Always,
+            "v" | "never" => Answer::Never,
+            _ => Answer::No,
+        }
     }))
 }

@@ -8,7 +8,7 @@ use mote_trajectory::{
     Call, CallEnd, CallResult, Configuration as RecordedConfiguration, Context, ContextMode, Device, EndedBy,
     ErrorClass, Finite, Fragment, Header, JsonText, LabelSource, Mode, Outcome, Policy, ProgramEnd, Reason, Record,
     Recorded, Recording, Request, Role, Sampling, Selection, SelectionSource, Sha256, Span, SpanKind, Stage, StageEnd,
-    Task, TaskSource, Timestamp, Toolspace, TrajectoryId, Turn, TurnKind, VmUse,
+    Task, TaskSource, Timestamp, Toolspace, TrajectoryId, Turn, TurnKind, VmUse, call_proof, first_proof,
 };
 use serde_json::{Map, Value};
 
@@ -51,12 +51,25 @@ pub struct Recorder {
     n_turns: u32,
     n_calls: u32,
     program_turn: u32,
+    /// Calls that have begun and not ended.
+    begun: Vec<Call>,
+    proof: Sha256,
 }
 
 impl Recorder {
     /// A recorder; without a queue nothing is kept.
     pub fn new(identity: Identity, queue: Option<Queue>) -> Recorder {
-        Recorder { identity, queue, writer: None, n_stages: 0, n_turns: 0, n_calls: 0, program_turn: 0 }
+        Recorder {
+            identity,
+            queue,
+            writer: None,
+            n_stages: 0,
+            n_turns: 0,
+            n_calls: 0,
+            program_turn: 0,
+            begun: Vec::new(),
+            proof: Sha256([0; 32]),
+        }
     }
 
     fn append(&mut self, record: &Record) -> Result<()> {
@@ -90,6 +103,7 @@ impl Recorder {
             task: Task { query: task.to_owned(), source: self.identity.source, reference: None, checker: None },
             consent: false,
         };
+        self.proof = first_proof(header.traj_id);
         self.writer = self.queue.as_ref().map(|queue| queue.begin(header)).transpose()?;
         Ok(())
     }
@@ -237,7 +251,22 @@ impl Recorder {
             mutating,
             proof_sha256: Recorded::default(),
         };
+        self.begun.push(call.clone());
         self.append(&Record::CallIntent { turn: self.program_turn, call })
+    }
+
+    /// Ends the chain of proofs with this call.
+    fn prove(&mut self, end: &CallEnd) -> Recorded<Sha256> {
+        let Some(at) = self.begun.iter().position(|call| call.call_id == end.call_id) else {
+            return Recorded::Absent(Reason::NotMeasured);
+        };
+        let mut call = self.begun.remove(at);
+        call.error_class = end.error_class;
+        call.latency_ms = Recorded::Value(end.latency_ms);
+        call.result = end.result.clone();
+        let proof = call_proof(self.proof, end.turn, &call).ok();
+        self.proof = proof.unwrap_or(self.proof);
+        Recorded::or_absent(proof, Reason::NotMeasured)
     }
 
     pub(super) fn call_result(&mut self, call_id: u32, outcome: &ToolOutcome) -> Result<()> {
@@ -246,7 +275,7 @@ impl Recorder {
             Err(failure) => (false, failure_text(failure)),
         };
         let error_class = outcome.result.as_ref().err().map(|failure| error_class(&failure.kind));
-        self.append(&Record::CallResult(CallEnd {
+        let mut end = CallEnd {
             turn: self.program_turn,
             call_id,
             error_class,
@@ -259,8 +288,10 @@ impl Recorder {
                 excerpt: observation::bounded(&whole, MAX_EXCERPT_BYTES).0,
                 simulated: false,
             }),
-            proof_sha256: Recorded::Absent(Reason::NotMeasured),
-        }))
+            proof_sha256: Recorded::default(),
+        };
+        end.proof_sha256 = self.prove(&end);
+        self.append(&Record::CallResult(end))
     }
 
     /// Seals the trajectory; gives its id if it was recorded.

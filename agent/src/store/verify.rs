@@ -1,6 +1,6 @@
-//! A check of everything: the file's own structure, each record's checksum and form, each trajectory's chain.
+//! A check of everything: the file's own structure, each record's checksum and form, each trajectory's chain and call proofs.
 
-use mote_trajectory::{ChainHasher, Record, TrajectoryId, decode};
+use mote_trajectory::{ChainHasher, ProofState, Record, TrajectoryId, decode};
 use serde::Serialize;
 
 use super::queue::{Entry, Queue, each_record};
@@ -67,6 +67,7 @@ impl Queue {
         let id = Some(entry.id);
         let mut hasher = Some(ChainHasher::default());
         let mut next = 0;
+        let n_damages = found.n_damages;
         self.store().run(|connection| {
             each_record(connection, entry.n, |key, crc, payload| {
                 found.records += 1;
@@ -91,6 +92,13 @@ impl Queue {
                     }
                 }
             })
-        })
+        })?;
+        if let (true, Ok(trajectory)) = (found.n_damages == n_damages, self.load(entry.id)) {
+            let proofs = trajectory.proofs();
+            for (call, _) in proofs.into_iter().filter(|(_, state)| *state == ProofState::Broken) {
+                found.damage(id, None, format!("call is not what its proof says: {call}"));
+            }
+        }
+        Ok(())
     }
 }

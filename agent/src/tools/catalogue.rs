@@ -79,10 +79,11 @@ pub struct ToolDescription {
 }
 
 impl ToolDescription {
-    /// The hash of all that a server says of the tool: what changes it, changes the tool.
+    /// The hash of all that a server says of the tool and that is shown of it: what changes it, changes the tool.
     pub fn sha256(&self) -> String {
         let hint = if self.read_only_hint { "reads" } else { "" };
-        sha256_hex([&self.name, &self.description, &self.parameters.to_string(), hint].map(str::as_bytes))
+        let description = paragraph(&self.description);
+        sha256_hex([&self.name, &description, &self.parameters.to_string(), hint].map(str::as_bytes))
     }
 }
 
@@ -342,8 +343,13 @@ fn bounded(mut said: ToolDescription) -> Result<ToolDescription, String> {
             said.name
         ));
     }
-    let words: Vec<&str> =
-        said.description.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
-    said.description = words.join(" ").chars().take(MAX_DESCRIPTION_CHARS).collect();
+    said.description = paragraph(&said.description);
     Ok(said)
+}
+
+/// A description as one bounded paragraph.
+fn paragraph(description: &str) -> String {
+    let words: Vec<&str> =
+        description.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    words.join(" ").chars().take(MAX_DESCRIPTION_CHARS).collect()
 }

@@ -17,7 +17,7 @@ pub mod toolspace;
 
 pub use calls::{MAX_SIDE_BY_SIDE, ToolRequest};
 pub use catalogue::{Catalogue, Example, Server, ServerKind, ServerState, ToolDescription, ToolEntry, ToolId};
-pub use policy::{Decision, Policy};
+pub use policy::{Answer, Decision, Effect, Policy};
 pub use result::{MAX_RESULT_BYTES, ToolFailure, ToolOutcome};
 pub use retrieval::{Anchor, Candidate, Comparison, Index, Ranking};
 pub use runtime::{Asker, ToolOptions, ToolRuntime};

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::calls::{Permitted, ToolRequest};
 use super::catalogue::{Catalogue, Server, ServerKind, ServerState, ToolDescription, ToolId, unique};
 use super::mcp::{self, Fleet, Found, Ground, Listing, Manifests, McpServer};
-use super::policy::{Decision, Policy, matches};
+use super::policy::{Answer, Decision, Policy, matches};
 use super::result::ToolFailure;
 use super::retrieval::{Anchor, Index};
 use super::sandbox::{self, SandboxMode};
@@ -29,7 +29,7 @@ const DISCOVERY: Duration = Duration::from_secs(5);
 const LATE_SHARE: u32 = 5;
 
 /// Asks a person whether something may be done.
-pub type Asker = Box<dyn Fn(&str) -> bool>;
+pub type Asker = Box<dyn Fn(&str) -> Answer>;
 
 /// What a session may use, and how.
 pub struct ToolOptions {
@@ -45,6 +45,8 @@ pub struct ToolOptions {
     pub readable: Vec<PathBuf>,
     /// How servers and packs are confined.
     pub sandbox: SandboxMode,
+    /// Patterns of tools that are asked for, whatever they do.
+    pub ask: Vec<String>,
     /// Patterns of tools that may run without asking.
     pub allow: Vec<String>,
     /// Patterns of tools that may not run.
@@ -68,6 +70,7 @@ impl Default for ToolOptions {
             writable: Vec::new(),
             readable: Vec::new(),
             sandbox: SandboxMode::default(),
+            ask: Vec::new(),
             allow: Vec::new(),
             deny: Vec::new(),
             asker: None,
@@ -125,7 +128,7 @@ impl ToolRuntime {
             index: Index::default(),
             anchor: None,
             embeddings: home.cache().join(EMBEDDINGS_FILE),
-            policy: Policy::new(&options.allow, &options.deny),
+            policy: Policy::open(&home.policy_json(), &options.ask, &options.allow, &options.deny, &cancel)?,
             notices,
             replaced: Vec::new(),
             manifests: Manifests::below(home.cache()),
@@ -148,6 +151,11 @@ impl ToolRuntime {
     /// Every server and tool that is known.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    /// Who may be called.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// Retrieval over the catalogue.
@@ -189,9 +197,10 @@ impl ToolRuntime {
     pub(super) fn permitted(&mut self, request: &ToolRequest<'_>) -> std::result::Result<Permitted, ToolFailure> {
         let ToolRequest { server, tool, arguments } = *request;
         let id = ToolId::new(server, tool);
+        let writes = self.catalogue.tool(server, tool).ok_or_else(|| self.unknown(&id))?.writes;
+        self.permit(&id.to_string(), writes, arguments)?;
         let entry = self.catalogue.tool(server, tool).ok_or_else(|| self.unknown(&id))?;
         let (wire_name, schema_sha256) = (entry.wire_name.clone(), entry.schema_sha256.clone());
-        self.permit(&id.to_string(), entry.writes, arguments)?;
         let is_pack = self.catalogue.server(server).is_some_and(|server| server.kind == ServerKind::Pack);
         let arguments = if is_pack { arguments.clone() } else { on_the_wire(&entry.signature, arguments) };
         if !is_pack {
@@ -204,19 +213,39 @@ impl ToolRuntime {
         self.fleet.as_mut().ok_or_else(|| ToolFailure::new("server", format!("the server cannot run: {server}")))
     }
 
-    fn permit(&self, id: &str, writes: bool, arguments: &Map<String, Value>) -> std::result::Result<(), ToolFailure> {
+    fn permit(
+        &mut self,
+        id: &str,
+        writes: bool,
+        arguments: &Map<String, Value>,
+    ) -> std::result::Result<(), ToolFailure> {
         let allow = format!("a person can allow it: --allow \"{id}\"");
         match self.policy.decide(id, writes) {
             Decision::Allow => Ok(()),
             Decision::Deny => Err(ToolFailure::new("denied", format!("policy forbids this tool: {id}"))),
-            Decision::Ask => match &self.asker {
-                Some(ask) if ask(&question(id, arguments)) => Ok(()),
-                Some(_) => Err(ToolFailure::new("denied", format!("the person said no to: {id}"))),
+            Decision::Ask => match self.asker.as_ref().map(|ask| ask(&question(id, writes, arguments))) {
+                Some(Answer::Yes) => Ok(()),
+                Some(Answer::Always) => {
+                    self.remember(id, Decision::Allow);
+                    Ok(())
+                }
+                Some(answer) => {
+                    if answer == Answer::Never {
+                        self.remember(id, Decision::Deny);
+                    }
+                    Err(ToolFailure::new("denied", format!("the person said no to: {id}")))
+                }
                 None => {
-                    Err(ToolFailure::new("denied", format!("it may change something and nobody is there to ask: {id}"))
-                        .with_hint(allow))
+                    let why = if writes { "it may change something" } else { "it is to be asked for" };
+                    Err(ToolFailure::new("denied", format!("{why} and nobody is there to ask: {id}")).with_hint(allow))
                 }
             },
+        }
+    }
+
+    fn remember(&mut self, id: &str, decision: Decision) {
+        if let Err(error) = self.policy.remember(id, decision) {
+            self.notices.push(format!("what was said of {id} holds for this session only: {}", error.message()));
         }
     }
 
@@ -424,12 +453,13 @@ fn on_the_wire(signature: &mote_script::Signature, arguments: &Map<String, Value
     arguments.iter().map(|(name, value)| (wire_name(name), value.clone())).collect()
 }
 
-fn question(id: &str, arguments: &Map<String, Value>) -> String {
+fn question(id: &str, writes: bool, arguments: &Map<String, Value>) -> String {
     const MAX_CHARS: usize = 400;
     let text = Value::Object(arguments.clone()).to_string();
     let shown: String = text.chars().take(MAX_CHARS).collect();
     let more = if shown.len() < text.len() { ".." } else { "" };
-    format!("{id} may change something; call it with {shown}{more}?")
+    let what = if writes { "may change something" } else { "only reads" };
+    format!("{id} {what}; call it with {shown}{more}?")
 }
 
 fn names<'a>(all: impl Iterator<Item = &'a str>) -> String {

@@ -223,7 +223,7 @@ fn a_stranger_is_not_believed_and_nobody_means_no() {
     assert_eq!(outcomes(ToolOptions { allow: strings(&["fake.e*"]), ..ToolOptions::default() }), [true, false]);
     let deny = ToolOptions { allow: strings(&["*"]), deny: strings(&["fake.echo"]), ..ToolOptions::default() };
     assert_eq!(outcomes(deny), [false, true]);
-    let asker: Option<mote::tools::Asker> = Some(Box::new(|question| question.starts_with("fake.write ")));
+    let asker: Option<mote::tools::Asker> = Some(Box::new(|question| question.starts_with("fake.write ").into()));
     assert_eq!(outcomes(ToolOptions { asker, ..ToolOptions::default() }), [false, true]);
     ground.configure(json!({"fake": {"args": ["ok"], "reads": ["ec*"]}}));
     assert_eq!(outcomes(ToolOptions::default()), [true, false]);

@@ -15,3 +15,4 @@ mod run;
 mod script;
 mod tasks;
 mod usage;
+mod why;

@@ -15,6 +15,7 @@ mod error;
 mod header;
 mod json;
 mod outcome;
+mod proof;
 mod rebuild;
 mod record;
 mod step;
@@ -29,6 +30,7 @@ pub use header::{Device, Header, Mode, Policy, Recording, Sampling, Task, TaskSo
 pub use outcome::{
     Chain, Feedback, Judge, Judgement, LabelSource, Outcome, Privacy, Redaction, Reward, Rubric, Status, Verdict,
 };
+pub use proof::{ProofState, call_proof, first_proof};
 pub use record::{FORMAT_VERSION, MAX_RECORD_BYTES, Record, decode, encode};
 pub use step::{
     Call, CallEnd, CallResult, Configuration, Context, ContextMode, EndedBy, ErrorClass, Fragment, ProgramEnd, Request,

@@ -34,7 +34,6 @@ struct Effect {
 pub(super) fn run(arguments: ExplainArgs, globals: &Globals) -> Result<u8> {
     let source = read::source(&arguments.file, &globals.cancel)?;
     let limits = Limits::default();
-    let policy = Policy::new(&arguments.tools.allow, &arguments.tools.deny);
     if let Err(error) = mote_script::compile(&source, &limits) {
         return failed(&error, &source, String::new(), globals);
     }
@@ -46,7 +45,7 @@ pub(super) fn run(arguments: ExplainArgs, globals: &Globals) -> Result<u8> {
         Err(error) => return failed(&error, &source, String::new(), globals),
     };
     let effects: Vec<Option<Effect>> =
-        found.calls.iter().map(|call| effect(call, runtime.catalogue(), &policy)).collect();
+        found.calls.iter().map(|call| effect(call, runtime.catalogue(), runtime.policy())).collect();
     let bytecode = match mote_script::compile(&source, &limits) {
         Ok(program) if arguments.bytecode => Some(program.to_string()),
         _ => None,
