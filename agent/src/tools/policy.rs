@@ -175,7 +175,13 @@ fn write(file: &Path, rule: Rule) -> Result<()> {
     let mut rules = read(file, &Cancel::default())?;
     rules.retain(|other| (&other.tools, other.effect) != (&rule.tools, rule.effect));
     rules.insert(0, rule);
-    rules.truncate(MAX_RULES);
+    if rules.len() > MAX_RULES {
+        let used = rules.len();
+        return Err(Error::new(
+            ErrorKind::Failed,
+            format!("the policy would have too many rules: limit {MAX_RULES}, used {used}"),
+        ));
+    }
     let text = serde_json::to_string_pretty(&Remembered { version: VERSION, rules })
         .map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?;
     let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;

@@ -56,7 +56,8 @@ fn memory_over_the_cap_ends_the_server() {
 fn memory_far_over_the_cap_is_never_given() {
     let ground = wide(json!({"max_memory_mib": 100}));
     let mut runtime = ground.open();
-    expect!["tool: MemoryError: none left"].assert_eq(&failure(&call(&mut runtime, "hog", json!({"mib": 20_000}))));
+    let said = failure(&call(&mut runtime, "hog", json!({"mib": 20_000})));
+    assert!(said == "tool: MemoryError: none left" || said.contains("takes too much memory"), "{said}");
     still_works(&ground, runtime);
 }
 

@@ -24,7 +24,18 @@ fn why_tells_what_was_seen_chosen_skipped_and_called() {
     std::fs::write(program.root().join("script"), script).unwrap();
     let arguments = ["run", "--script", "script", "--pack", "math", "--pack", "fs", "--", "how much is 6 times 7"];
     assert!(program.run(&arguments).starts_with("exit 0"));
-    expect![[r#""#]].assert_eq(&plain(&program.run(&["why"])));
+    let said = plain(&program.run(&["why"]));
+    let seen = [
+        "  math.eval: chosen by harness before turn 0, 1 call, N ms, N bytes",
+        "  fs.write: named by the program itself, 1 call (1 failed)",
+    ];
+    assert!(seen.iter().all(|line| said.contains(line)), "{said}");
+    expect![[r#"
+        call 1       math.eval in turn 1: ok, N ms, N bytes; proof P holds
+        call 2       fs.write in turn 3: failed (denied), N ms, N bytes, may write; proof P holds
+        cost         2 turns, 2 calls, N ms in tools
+    "#]]
+    .assert_eq(&said[said.find("call 1 ").unwrap()..]);
     let json = program.command(&["why", "last", "--json"]).output().unwrap();
     let why: Value = serde_json::from_slice(&json.stdout).unwrap();
     let holds: Vec<&Value> = why["calls"].as_array().unwrap().iter().map(|call| &call["proof_holds"]).collect();
@@ -72,7 +83,13 @@ fn a_call_that_was_changed_is_found_though_every_checksum_fits() {
     assert!(sound.run(&["queue", "verify"]).contains(" 0 damages"));
     assert!(sound.run(&["why"]).starts_with("exit 0"));
     let changed = recorded(true);
-    expect![[r#""#]].assert_eq(&changed.run(&["queue", "verify"]));
+    expect![[r#"
+        exit 1
+        -- stdout
+        1 trajectories, 11 records, 1 damages
+          01KR0Q5V00ABCDEFGHJKMNPQRS: call is not what its proof says: 1
+    "#]]
+    .assert_eq(&changed.run(&["queue", "verify"]));
     let why = changed.run(&["why"]);
     assert!(why.starts_with("exit 1") && why.contains("PROOF BROKEN"), "{why}");
 }
