@@ -45,6 +45,15 @@ fn filesystem_and_everything_are_found_and_called() {
     let image = servers.json(&["call", "everything.get_tiny_image"]);
     let is_image = |value: &serde_json::Value| value["kind"] == "image" && value["bytes"].as_u64() > Some(0);
     assert!(image.as_array().unwrap().iter().any(is_image), "{image}");
+    let reads = ["--allow", "everything.*"];
+    let resources = servers.json(&[&["call", "everything.list_resources"][..], &reads].concat());
+    let uri = resources["resources"][0]["uri"].clone();
+    servers.json(&[&["call", "everything.read_resource", &json!({"uri": uri}).to_string()][..], &reads].concat());
+    let prompts = servers.json(&[&["call", "everything.list_prompts"][..], &reads].concat());
+    assert!(prompts["prompts"].as_array().unwrap().iter().any(|prompt| prompt["name"] == "simple-prompt"), "{prompts}");
+    let prompt =
+        servers.json(&[&["call", "everything.get_prompt", r#"{"name": "simple-prompt"}"#][..], &reads].concat());
+    assert!(prompt.to_string().contains("prompt"), "{prompt}");
     let weather = servers.json(&["call", "everything.get_structured_content", r#"{"location": "New York"}"#]);
     assert!(weather["temperature"].is_number(), "{weather}");
 }

@@ -104,8 +104,10 @@ impl ToolRuntime {
                 return Err(ToolFailure::new("server", format!("the server does not run: {}", permitted.server)));
             }
         };
+        let spill = self.spill.clone();
         let fleet = self.fleet(&permitted.server)?;
-        let mut result = fleet.settle(&permitted.server, &permitted.wire_name, answered).and_then(value_of);
+        let given = fleet.settle(&permitted.server, &permitted.wire_name, answered);
+        let mut result = given.and_then(|given| value_of(given, &spill));
         if let Some(server) = fleet.server(&permitted.server) {
             match &mut result {
                 Ok(value) => server.secrets.iter().for_each(|secret| secret.hide_in(value)),

@@ -10,6 +10,7 @@ mod retrieval;
 mod policy;
 mod result;
 mod runtime;
+mod spill;
 
 pub mod mcp;
 pub mod sandbox;

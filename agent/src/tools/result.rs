@@ -4,6 +4,8 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::spill::Spill;
+
 /// The JSON of one result: what a program on a board can work with; the rest is cut and said to be.
 pub const MAX_RESULT_BYTES: usize = 1 << 20;
 
@@ -56,11 +58,11 @@ pub struct ToolOutcome {
     pub mutating: bool,
 }
 
-/// The value in an MCP result: structured content if there is any, else text, read as JSON if it is JSON; of images and other blobs
-/// only kind, type and size.
-pub(crate) fn value_of(result: CallToolResult) -> Result<Value, ToolFailure> {
+/// The value in an MCP result: structured content if there is any, else text, read as JSON if it is JSON; images and other blobs are
+/// kept as files, the value has kind, type, size and path.
+pub(crate) fn value_of(result: CallToolResult, spill: &Spill) -> Result<Value, ToolFailure> {
     if result.is_error == Some(true) {
-        let texts: Vec<String> = result.content.iter().map(shown).collect();
+        let texts: Vec<String> = result.content.iter().map(|content| shown(content, spill)).collect();
         let text = texts.join("\n");
         let said = if text.trim().is_empty() { "the tool says that it failed, and not why" } else { &text };
         return Err(ToolFailure::new("tool", said));
@@ -68,7 +70,7 @@ pub(crate) fn value_of(result: CallToolResult) -> Result<Value, ToolFailure> {
     if let Some(value) = result.structured_content {
         return Ok(value);
     }
-    let mut values: Vec<Value> = result.content.into_iter().map(block).collect();
+    let mut values: Vec<Value> = result.content.into_iter().map(|content| block(content, spill)).collect();
     Ok(match values.len() {
         0 => Value::Null,
         1 => values.remove(0),
@@ -117,17 +119,17 @@ fn cut_text(text: &str, limit: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-fn block(block: ContentBlock) -> Value {
+fn block(block: ContentBlock, spill: &Spill) -> Value {
     match block {
         ContentBlock::Text(text) => parsed(text.text),
-        ContentBlock::Image(image) => blob("image", Some(image.mime_type), &image.data),
-        ContentBlock::Audio(audio) => blob("audio", Some(audio.mime_type), &audio.data),
+        ContentBlock::Image(image) => blob("image", Some(image.mime_type), &image.data, spill),
+        ContentBlock::Audio(audio) => blob("audio", Some(audio.mime_type), &audio.data, spill),
         ContentBlock::Resource(resource) => match resource.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
                 json!({"kind": "resource", "uri": uri, "text": text})
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob: data, .. } => {
-                let mut value = blob("resource", mime_type, &data);
+                let mut value = blob("resource", mime_type, &data, spill);
                 value["uri"] = Value::from(uri);
                 value
             }
@@ -142,16 +144,18 @@ fn parsed(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-/// The size is that of the data, not of its base64.
-fn blob(kind: &str, mime: Option<String>, base64: &str) -> Value {
-    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
-    json!({"kind": kind, "mime": mime, "bytes": (base64.len() / 4 * 3).saturating_sub(padding)})
+/// What is known of a blob, and where it is kept; if it cannot be, why.
+fn blob(kind: &str, mime: Option<String>, base64: &str, spill: &Spill) -> Value {
+    match spill.keep(base64, mime.as_deref()) {
+        Ok((path, bytes)) => json!({"kind": kind, "mime": mime, "bytes": bytes, "file": path}),
+        Err(why) => json!({"kind": kind, "mime": mime, "lost": why}),
+    }
 }
 
-fn shown(content: &ContentBlock) -> String {
+fn shown(content: &ContentBlock, spill: &Spill) -> String {
     match content {
         ContentBlock::Text(text) => text.text.clone(),
-        other => block(other.clone()).to_string(),
+        other => block(other.clone(), spill).to_string(),
     }
 }
 
@@ -162,7 +166,8 @@ mod tests {
     use super::*;
 
     fn result(content: Value) -> Result<Value, ToolFailure> {
-        value_of(serde_json::from_value(content).unwrap())
+        let cache = tempfile::tempdir().unwrap();
+        value_of(serde_json::from_value(content).unwrap(), &Spill::below(cache.path()))
     }
 
     #[test]
@@ -176,9 +181,13 @@ mod tests {
         assert_eq!(result(json!({"content": [text("hello")]})), Ok(json!("hello")));
         assert_eq!(result(json!({"content": []})), Ok(Value::Null));
         assert_eq!(result(json!({"content": [text("a"), text("2")]})), Ok(json!(["a", 2])));
-        assert_eq!(
-            result(json!({"content": [{"type": "image", "mimeType": "image/png", "data": "aGVsbG8="}]})),
-            Ok(json!({"kind": "image", "mime": "image/png", "bytes": 5}))
+        let image =
+            result(json!({"content": [{"type": "image", "mimeType": "image/png", "data": "aGVsbG8="}]})).unwrap();
+        assert_eq!((&image["kind"], &image["bytes"]), (&json!("image"), &json!(5)));
+        assert!(image["file"].as_str().unwrap().ends_with(".png"), "{image}");
+        assert!(
+            result(json!({"content": [{"type": "image", "mimeType": "image/png", "data": "!"}]})).unwrap()["lost"]
+                .is_string()
         );
         assert_eq!(
             result(json!({"content": [text("no such repo")], "isError": true})),

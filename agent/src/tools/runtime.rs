@@ -18,6 +18,7 @@ use super::policy::{Answer, Decision, Policy, matches};
 use super::result::ToolFailure;
 use super::retrieval::{Anchor, Index};
 use super::sandbox::{self, SandboxMode};
+use super::spill::Spill;
 use crate::cancel::Cancel;
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
@@ -95,6 +96,7 @@ pub struct ToolRuntime {
     /// Packs whose names servers have taken.
     replaced: Vec<Server>,
     manifests: Manifests,
+    pub(super) spill: Spill,
     pub(super) fleet: Option<Fleet>,
     pub(super) working_dir: PathBuf,
     pub(super) writable: Vec<PathBuf>,
@@ -132,6 +134,7 @@ impl ToolRuntime {
             notices,
             replaced: Vec::new(),
             manifests: Manifests::below(home.cache()),
+            spill: Spill::below(home.cache()),
             fleet: None,
             working_dir: options.working_dir,
             writable: options.writable,

@@ -17,6 +17,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::time::{sleep, timeout};
 
 use super::configuration::McpServer;
+use super::extras;
 use super::listener::Listener;
 use super::process::{Ground, Input, Process};
 use super::stream::MAX_MESSAGE_BYTES;
@@ -79,6 +80,8 @@ pub(crate) struct Client {
     process: Process,
     call_timeout: Duration,
     usage: Usage,
+    /// Names of tools that stand for its resources and prompts.
+    extras: Vec<String>,
 }
 
 impl Client {
@@ -100,7 +103,7 @@ impl Client {
                     ));
                 }
                 let call_timeout = seconds(server.tool_timeout_secs, CALL_TIMEOUT);
-                return Ok(Client { service, process, call_timeout, usage });
+                return Ok(Client { service, process, call_timeout, usage, extras: Vec::new() });
             }
             Ok(Err(error)) => why_not_greeted(&error),
             Err(_) => format!("it does not answer, in seconds: limit {}", start_timeout.as_secs()),
@@ -116,7 +119,13 @@ impl Client {
         self.service.service().take_tools_changed();
         match timeout(LIST_TIMEOUT, self.pages()).await {
             Ok(Ok(tools)) => {
-                Ok(Listing { summary: self.summary(), tools: tools.into_iter().map(description).collect() })
+                let mut tools: Vec<ToolDescription> = tools.into_iter().map(description).collect();
+                let info = self.service.peer_info();
+                let mut extras = info.map(|info| extras::tools(&info.capabilities)).unwrap_or_default();
+                extras.retain(|extra| !tools.iter().any(|tool| tool.name == extra.name));
+                self.extras = extras.iter().map(|extra| extra.name.clone()).collect();
+                tools.extend(extras);
+                Ok(Listing { summary: self.summary(), tools })
             }
             Ok(Err(CallError::Refused(why))) => Err(why),
             Ok(Err(_)) => Err(self.process.explain("it ended while it listed its tools").await),
@@ -135,12 +144,17 @@ impl Client {
         let started = Instant::now();
         let mut progress = self.service.service().progress();
         {
-            let mut call = pin!(self.service.call_tool_once(request));
+            let mut call = pin!(async {
+                if self.extras.iter().any(|name| name == tool) {
+                    return extras::call(&self.service, tool, arguments).await;
+                }
+                answered(self.service.call_tool_once(request).await)
+            });
             loop {
                 let patient = started.elapsed() < self.call_timeout * MAX_EXTENSIONS;
                 tokio::select! {
                     biased;
-                    answer = &mut call => return answered(answer),
+                    answer = &mut call => return answer,
                     () = sleep(self.call_timeout) => break,
                     Ok(()) = progress.changed(), if patient => {}
                 }
@@ -239,7 +253,7 @@ fn description(tool: Tool) -> ToolDescription {
 }
 
 /// What the server said if it said no; `None` if it is no longer there.
-fn refusal(error: ServiceError) -> Option<String> {
+pub(super) fn refusal(error: ServiceError) -> Option<String> {
     match error {
         ServiceError::McpError(error) => Some(error.message.into_owned()),
         ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. } => None,

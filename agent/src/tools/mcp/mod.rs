@@ -5,6 +5,7 @@
 mod caps;
 mod client;
 mod configuration;
+mod extras;
 mod fleet;
 mod guard;
 mod listener;
