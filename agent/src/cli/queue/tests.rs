@@ -130,7 +130,7 @@ fn a_list_has_a_line_each() {
         070W3GE1R70W3GE1R70W3GE1R7  2026-05-28 20:26  running         1      2  Say hello to \u{1b}[31mred and more and more and more and mo..
         {"id":"070W3GE1R70W3GE1R70W3GE1R7","state":"open","n_bytes":409,"created_at":"2026-05-28T20:26:40.000Z","status":null,"success":null,"turns":1,"calls":2,"task":"Say hello\nto \u001b[31mred and more and more and more and more and more and more and more and more and more and more"}
         01KR0Q5V00ABCDEFGHJKMNPQRS  2026-05-28 20:26  complete        3      1  What time is it in Tokyo?
-        {"id":"01KR0Q5V00ABCDEFGHJKMNPQRS","state":"sealed","n_bytes":1285,"created_at":"2026-05-28T20:26:40.000Z","status":"complete","success":true,"turns":3,"calls":1,"task":"What time is it in Tokyo?"}
+        {"id":"01KR0Q5V00ABCDEFGHJKMNPQRS","state":"sealed","n_bytes":1254,"created_at":"2026-05-28T20:26:40.000Z","status":"complete","success":true,"turns":3,"calls":1,"task":"What time is it in Tokyo?"}
         070W3GE1R70W3GE1R70W3GE1R7  -                 running         -      -  -
         {"id":"070W3GE1R70W3GE1R70W3GE1R7","state":"open","n_bytes":409,"created_at":null,"status":null,"success":null,"turns":null,"calls":null,"task":null}
         1 sealed, 1 running, 0 crashed, 0 dropped
