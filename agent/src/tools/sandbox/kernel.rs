@@ -15,12 +15,18 @@ const FILES: ABI = ABI::V3;
 /// # Errors
 /// Where the kernel lacks something and the confinement is strict, and where what it has cannot be set up.
 pub(crate) fn confine_this_thread(confinement: &Confinement) -> Result<(), String> {
-    let status = files(confinement).map_err(|error| {
-        let error = error.to_string();
-        format!("files cannot be confined: {}", error.split_once(": BitFlags").map_or(error.as_str(), |(why, _)| why))
-    })?;
-    if confinement.strict && status.ruleset == RulesetStatus::NotEnforced {
-        return Err("files cannot be confined: the kernel has no landlock".to_owned());
+    match files(confinement) {
+        Ok(status) if confinement.strict && status.ruleset == RulesetStatus::NotEnforced => {
+            return Err("files cannot be confined: the kernel has no landlock".to_owned());
+        }
+        // A container that forbids the call has no landlock for us; `lacking` has said so.
+        Err(RulesetError::CreateRuleset(_)) if !confinement.strict => {}
+        Err(error) => {
+            let error = error.to_string();
+            let why = error.split_once(": BitFlags").map_or(error.as_str(), |(why, _)| why);
+            return Err(format!("files cannot be confined: {why}"));
+        }
+        Ok(_) => {}
     }
     match calls::deny(confinement.sockets, confinement.programs) {
         Err(why) if confinement.strict => Err(format!("system calls cannot be confined: {why}")),
