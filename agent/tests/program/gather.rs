@@ -3,6 +3,8 @@
 use expect_test::expect;
 use regex::Regex;
 use serde_json::json;
+use std::io::Write;
+use std::process::Stdio;
 
 use crate::program::Program;
 
@@ -31,6 +33,25 @@ fn a_script_gathers_calls_of_one_server() {
         y x
     "#]]
     .assert_eq(&program.run(&["script", "run", "meet.py"]));
+}
+
+#[test]
+fn a_typed_program_gathers_as_one_that_is_run() {
+    let program = ground();
+    let mut child = program
+        .command(&["script", "repl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(format!("{MEETS}a.met, b.met\n").as_bytes()).unwrap();
+    expect![[r#"
+        exit 0
+        -- stdout
+        ('y', 'x')
+    "#]]
+    .assert_eq(&program.show(&child.wait_with_output().unwrap()));
 }
 
 #[test]
