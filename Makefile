@@ -26,7 +26,7 @@ CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build model run demo test test-rust test-python test-mcp test-arm test-cpus test-deep fuzz parity quality eval eval-parity anchor bench bench-peers bench-script lint deny clean
+.PHONY: help build model run demo test test-rust test-python test-mcp test-prompt test-arm test-cpus test-deep fuzz parity quality eval eval-parity anchor bench bench-peers bench-script lint deny clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ test-python: $(VENV)/stamp
 test-mcp: $(MCP_NODE)/stamp $(MCP_VENV)/stamp $(MCP_FETCH)/stamp $(MCP_OLD)/stamp ## run the tests with ten MCP servers from npm and PyPI (Node 20)
 	MOTE_TEST_MCP_NODE="$(MCP_NODE)" MOTE_TEST_MCP_VENV="$(MCP_VENV)" MOTE_TEST_MCP_FETCH="$(MCP_FETCH)" MOTE_TEST_MCP_OLD="$(MCP_OLD)" \
 		$(CARGO) test --release --package mote --test mcp_node --test mcp_ten
+
+test-prompt: model ## hold the first prompt's budget by the real tokenizer, with 10, 300 and 10,000 tools
+	MOTE_TEST_BUNDLES="$(MOTE_HOME)/bundles/$$(cat "$(MOTE_HOME)/bundles/default")" \
+		$(CARGO) test --release --package mote --test prompt_real -- --nocapture
 
 test-arm: ## run the kernels' tests as ARM programs under qemu
 	@CARGO="$(CARGO)" bash tests/arm.sh

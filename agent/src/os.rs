@@ -1,11 +1,14 @@
 //! What the operating system offers only through `unsafe`, and what is done with processes without it.
 //!
-//! The one `unsafe` block of the `mote` package lies here. It does not start processes: `tools` does.
+//! The `unsafe` blocks of the `mote` package lie here. It does not start processes: `tools` does.
 
-#![expect(unsafe_code, reason = "a parent-death signal can only be set between fork and exec")]
+#![expect(unsafe_code, reason = "a parent-death signal can only be set between fork and exec, a map needs a promise")]
 
+use std::fs::File;
+use std::io;
 use std::os::unix::process::CommandExt;
 
+use memmap2::Mmap;
 use rustix::param::page_size;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, set_parent_process_death_signal, waitid,
@@ -20,6 +23,16 @@ pub fn die_with_parent(command: &mut impl CommandExt) {
     unsafe {
         command.pre_exec(|| set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into));
     }
+}
+
+/// Maps a whole file, to be read. The file is to be one that is only ever replaced by another under its name.
+///
+/// # Errors
+/// Those of the system; an empty file cannot be mapped.
+pub fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the map is read-only and private; the catalogue's file is written beside its place and renamed, never in place, so the
+    // bytes behind the slice do not change while it is borrowed.
+    unsafe { Mmap::map(file) }
 }
 
 /// Sends `signal` to the process group that `leader` leads; a group that is gone is fine.

@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::tools::anchor;
 use crate::cli::{Globals, interrupt};
 use crate::error::{Error, ErrorKind, Result};
-use crate::tools::toolspace::{Query, Toolspace};
+use crate::home::Home;
+use crate::tools::toolspace::{self, Filling, Query, Toolspace};
 use crate::tools::{Anchor, Comparison, Index, Ranking, ToolId};
 
 /// Tools among which those that are wanted should be.
@@ -35,7 +37,28 @@ pub(crate) enum EvalCommand {
         /// Fill each catalogue up to so many tools: with those of the others, then with made-up ones
         #[arg(long, value_name = "N", default_value_t = 0)]
         tools: usize,
+        /// With what: `public` are tools that may answer the queries too, `machines` are made up and answer none
+        #[arg(long, value_enum, default_value_t = Fill::Public)]
+        fill: Fill,
     },
+    /// Write a made-up toolspace into a folder that is then used as MOTE_HOME
+    Toolspace {
+        /// The folder: its mcp.json is replaced
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// How many servers
+        #[arg(long, value_name = "N", default_value_t = 300)]
+        servers: usize,
+        /// How many tools in all
+        #[arg(long, value_name = "N", default_value_t = 10_000)]
+        tools: usize,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Fill {
+    Public,
+    Machines,
 }
 
 /// One line of the table.
@@ -61,8 +84,23 @@ struct Reach {
 }
 
 pub(crate) fn run(command: &EvalCommand, globals: &Globals) -> Result<u8> {
-    let EvalCommand::Retrieval { folder, model, tools } = command;
     interrupt::end_soon_after(&globals.cancel)?;
+    let (folder, model, tools, filling) = match command {
+        EvalCommand::Retrieval { folder, model, tools, fill: Fill::Public } => (folder, model, tools, Filling::Public),
+        EvalCommand::Retrieval { folder, model, tools, fill: Fill::Machines } => {
+            (folder, model, tools, Filling::Machines)
+        }
+        EvalCommand::Toolspace { folder, servers, tools } => {
+            toolspace::generate(&Home::at(folder), *servers, *tools, &globals.cancel)?;
+            let done = json!({"folder": folder, "servers": servers, "tools": tools});
+            if globals.out.json() {
+                globals.out.object(&done)?;
+            } else {
+                globals.out.line(&format!("{servers} servers with {tools} tools: MOTE_HOME={}", folder.display()))?;
+            }
+            return Ok(0);
+        }
+    };
     if *tools > MAX_TOOLS {
         return Err(Error::new(ErrorKind::Usage, format!("too many tools: limit {MAX_TOOLS}, used {tools}")));
     }
@@ -78,7 +116,7 @@ pub(crate) fn run(command: &EvalCommand, globals: &Globals) -> Result<u8> {
             .line(&format!("{:34} {:9} {:>6} {:>6}  {names} {:>8}", "queries", "split", "tools", "n", "ms/query"))?;
     }
     for space in &spaces {
-        measure(space, &spaces, *tools, anchor.as_ref(), globals)?;
+        measure(space, &spaces, (*tools, filling), anchor.as_ref(), globals)?;
     }
     Ok(0)
 }
@@ -86,20 +124,15 @@ pub(crate) fn run(command: &EvalCommand, globals: &Globals) -> Result<u8> {
 fn measure(
     space: &Toolspace,
     all: &[Toolspace],
-    n_tools: usize,
+    (n_tools, filling): (usize, Filling),
     anchor: Option<&Anchor>,
     globals: &Globals,
 ) -> Result<()> {
-    let loaded = space.load(all, n_tools);
+    let loaded = space.load(all, n_tools, filling, anchor);
     for notice in &loaded.notices {
         globals.out.message(&format!("mote: {}: {notice}", space.name));
     }
-    let mut index = Index::build(&loaded.catalogue);
-    if let Some(anchor) = anchor {
-        let cache = globals.home.cache().join("eval-embeddings.bin");
-        index.anchor(&loaded.catalogue, anchor.clone(), Some(&cache))?;
-    }
-    let comparison = Comparison::new(&loaded.catalogue, index);
+    let comparison = Comparison::new(Index::new(&loaded.catalogue, anchor));
     for (file, queries) in space.queries()? {
         let mut splits: BTreeMap<Option<String>, Vec<Query>> = BTreeMap::new();
         for query in queries {
@@ -134,7 +167,7 @@ fn measure(
 }
 
 fn reach_of(
-    comparison: &Comparison,
+    comparison: &Comparison<'_>,
     ranking: Ranking,
     queries: &[Query],
     by_name: &HashMap<String, ToolId>,
@@ -147,7 +180,7 @@ fn reach_of(
         }
         let gold: Vec<Option<&ToolId>> = query.gold.iter().map(|name| by_name.get(name)).collect();
         let found = comparison.search(ranking, &query.query, TOP)?;
-        hits += usize::from(found.first().is_some_and(|first| gold.contains(&Some(*first))));
+        hits += usize::from(found.first().is_some_and(|first| gold.contains(&Some(first))));
         let n_found = gold.iter().flatten().filter(|wanted| found.contains(wanted)).count();
         recall += n_found as f64 / gold.len().max(1) as f64;
     }

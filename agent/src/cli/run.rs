@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
 use mote_model::{Manifest, Model, Sampling};
-use mote_trajectory::{Finite, Policy, Reason, Recorded, Recording, Sha256, TaskSource};
+use mote_trajectory::{Finite, Mode, Policy, Reason, Recorded, Recording, Sha256, TaskSource};
 use serde_json::json;
 
 use super::Globals;
@@ -22,7 +22,7 @@ use crate::session::{
 };
 use crate::store::Store;
 use crate::text_file::TextFile;
-use crate::tools::{ToolOptions, ToolRuntime};
+use crate::tools::{Anchor, ToolOptions, ToolRuntime};
 use show::Show;
 
 /// A file of programs in place of the model.
@@ -57,6 +57,10 @@ pub(super) struct Args {
     /// Whether tools are retrieved before the model speaks
     #[arg(long, value_enum, default_value_t = Switch::On)]
     retrieval: Switch,
+    /// How tools come into the prompt: on demand within programs (ptc), one action a turn with whole servers (isl) or single
+    /// tools (itl) on demand, or all that have room at once (eager)
+    #[arg(long, value_enum, default_value_t = ModeArg::Ptc)]
+    mode: ModeArg,
     /// 0 takes the best token always
     #[arg(long, default_value_t = 0.0)]
     temperature: f32,
@@ -104,6 +108,25 @@ enum Switch {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModeArg {
+    Eager,
+    Isl,
+    Itl,
+    Ptc,
+}
+
+impl From<ModeArg> for Mode {
+    fn from(argument: ModeArg) -> Mode {
+        match argument {
+            ModeArg::Eager => Mode::Static,
+            ModeArg::Isl => Mode::Isl,
+            ModeArg::Itl => Mode::Itl,
+            ModeArg::Ptc => Mode::Ptc,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RecordingArg {
     Full,
     Light,
@@ -111,7 +134,7 @@ enum RecordingArg {
 
 pub(super) fn run(args: &Args, globals: &Globals) -> Result<u8> {
     let show = Show::new(globals.out);
-    let (mut author, style, policy) = author(args, globals, &show)?;
+    let (mut author, style, policy, anchor) = author(args, globals, &show)?;
     let store = if args.no_record || args.prompt_only { None } else { Some(Store::open(&globals.home.store())?) };
     for notice in store.iter().flat_map(Store::notices) {
         show.notice(notice);
@@ -119,6 +142,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<u8> {
     let tool_options = ToolOptions {
         asker: if globals.out.json() { None } else { super::tools::asker() },
         notes: store.as_ref().map(|store| Box::new(store.notes()) as _),
+        anchor,
         ..args.tools.clone().options()?
     };
     let mut tools = ToolRuntime::open(&globals.home, tool_options, globals.cancel.clone())?;
@@ -158,15 +182,17 @@ fn options(args: &Args, style: Style) -> SessionOptions {
         },
         limits: mote_script::Limits::default(),
         retrieval: args.retrieval == Switch::On,
+        mode: args.mode.into(),
     }
 }
 
-type AuthorParts = (Box<dyn Author>, Style, Recorded<Policy>);
+type AuthorParts = (Box<dyn Author>, Style, Recorded<Policy>, Option<Anchor>);
 
 fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
     if let Some(path) = &args.script {
         let script = SCRIPT.read(path, &globals.cancel)?;
-        return Ok((Box::new(ScriptedAuthor::parse(&script)), Style::Completion, Recorded::Absent(Reason::Scripted)));
+        let author = Box::new(ScriptedAuthor::parse(&script));
+        return Ok((author, Style::Completion, Recorded::Absent(Reason::Scripted), None));
     }
     let folder = args.load.folder(globals)?;
     let options = args.load.options(&Manifest::read(&folder)?)?;
@@ -192,6 +218,7 @@ fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
         policy_version: 0,
         generation: 0,
     };
+    let anchor = Anchor::of(bundle)?;
     show.loading(&manifest.name, model.memory());
     let sampling = Sampling { temperature: args.temperature, top_p: args.top_p, min_p: args.min_p, seed: args.seed };
     let options = ModelAuthorOptions {
@@ -202,7 +229,7 @@ fn author(args: &Args, globals: &Globals, show: &Show) -> Result<AuthorParts> {
         snapshots: Some(globals.home.cache().join("kv")),
     };
     let author = ModelAuthor::new(model, style, options)?;
-    Ok((Box::new(author), style, Recorded::Value(policy)))
+    Ok((Box::new(author), style, Recorded::Value(policy), anchor))
 }
 
 fn identity(args: &Args, policy: Recorded<Policy>) -> Identity {

@@ -128,7 +128,7 @@ enum End {
 
 /// Runs a program over the machine's variables to its end. What it prints goes to stdout as it comes, but not with `--json`.
 fn drive(vm: &mut Vm, program: Program, tools: &mut ToolRuntime, globals: &Globals) -> Result<Ran> {
-    let signatures: Vec<Signature> = tools.catalogue().tools().map(|tool| tool.signature.clone()).collect();
+    let signatures: Vec<Signature> = tools.catalogue().tools().map(|tool| tool.signature).collect();
     let mut printed = String::new();
     let mut step = vm.start(program, &signatures);
     let end = loop {

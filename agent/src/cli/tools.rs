@@ -1,5 +1,9 @@
 //! `mote tools`: what tools there are, which fit a task, what one takes, and calling one without a model.
 
+mod add;
+mod learn;
+mod stats;
+
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use mote_model::Bundle;
 use serde_json::{Map, Value, json};
 
+use self::add::AddArgs;
 use crate::bundles;
 use crate::cli::out::plain;
 use crate::cli::{Globals, Out};
@@ -134,6 +139,34 @@ pub(crate) enum ToolsCommand {
         #[command(flatten)]
         flags: ToolFlags,
     },
+    /// Add an MCP server to mcp.json and ask it for its tools
+    #[command(after_help = "\
+Examples:
+  mote tools add time --reads '*' -- uvx mcp-server-time
+  mote tools add git --trusted -- mcp-server-git --repository .")]
+    Add(AddArgs),
+    /// Start servers and ask for their tools; exit code 1 if one cannot be used
+    Test {
+        /// One server; all if not given
+        server: Option<String>,
+        #[command(flatten)]
+        sources: SourceFlags,
+    },
+    /// Call the reading tools of a server once and keep an example of what each gives
+    Learn {
+        /// The server
+        server: String,
+        #[command(flatten)]
+        sources: SourceFlags,
+    },
+    /// Show what each server's tools would cost a prompt
+    Stats {
+        /// The bundle whose tokens are counted; the default bundle, if there is one
+        #[arg(long, value_name = "BUNDLE")]
+        model: Option<String>,
+        #[command(flatten)]
+        sources: SourceFlags,
+    },
 }
 
 pub(crate) fn run(command: ToolsCommand, globals: &Globals) -> Result<u8> {
@@ -142,21 +175,26 @@ pub(crate) fn run(command: ToolsCommand, globals: &Globals) -> Result<u8> {
     match command {
         ToolsCommand::List { sources } => list(open(sources)?.catalogue(), out),
         ToolsCommand::Search { query, count, model, sources } => {
-            let mut runtime = open(sources)?;
-            if let Some(anchor) = anchor(model.as_deref(), globals)? {
-                runtime.use_anchor(anchor);
-                tell(&mut runtime, out);
-            }
+            let anchor = anchor(model.as_deref(), globals)?;
+            let runtime = open_with(ToolFlags { sources, ..ToolFlags::default() }, anchor, globals)?;
             search(&runtime, &query, count, out)
         }
-        ToolsCommand::Show { tool, sources } => show(find(open(sources)?.catalogue(), &tool)?, out),
+        ToolsCommand::Show { tool, sources } => show(&find(open(sources)?.catalogue(), &tool)?, out),
         ToolsCommand::Call { tool, arguments, flags } => call(&tool, &arguments, flags, globals),
+        ToolsCommand::Add(args) => add::add(&args, globals),
+        ToolsCommand::Test { server, sources } => add::test(server.as_deref(), sources, globals),
+        ToolsCommand::Learn { server, sources } => learn::learn(&server, sources, globals),
+        ToolsCommand::Stats { model, sources } => stats::stats(model.as_deref(), sources, globals),
     }
 }
 
 /// Opens the tools that `flags` name, and tells what a person should know about them.
 pub(crate) fn open(flags: ToolFlags, globals: &Globals) -> Result<ToolRuntime> {
-    let options = ToolOptions { discovery: DISCOVERY, ..flags.options()? };
+    open_with(flags, None, globals)
+}
+
+fn open_with(flags: ToolFlags, anchor: Option<Anchor>, globals: &Globals) -> Result<ToolRuntime> {
+    let options = ToolOptions { discovery: DISCOVERY, anchor, ..flags.options()? };
     let mut runtime = ToolRuntime::open(&globals.home, options, globals.cancel.clone())?;
     tell(&mut runtime, &globals.out);
     Ok(runtime)
@@ -178,7 +216,7 @@ pub(crate) fn anchor(model: Option<&str>, globals: &Globals) -> Result<Option<An
 fn call(tool: &str, arguments: &str, flags: ToolFlags, globals: &Globals) -> Result<u8> {
     let arguments = object(arguments)?;
     let mut runtime = open(flags, globals)?;
-    let id = find(runtime.catalogue(), tool)?.id.clone();
+    let id = find(runtime.catalogue(), tool)?.id;
     let outcome = runtime.call(&id.server, &id.tool, &arguments);
     tell(&mut runtime, &globals.out);
     if outcome.truncated {
@@ -203,11 +241,11 @@ fn list(catalogue: &Catalogue, out: &Out) -> Result<u8> {
     let width = servers.iter().map(|server| server.name.len()).max().unwrap_or_default();
     for server in servers {
         let summary = if server.summary.is_empty() { &server.wire_name } else { &server.summary };
-        out.line(&format!("{:width$}  {:>3} tools  {}{summary}", server.name, server.tools.len(), state(server)))?;
+        out.line(&format!("{:width$}  {:>3} tools  {}{summary}", server.name, server.n_tools(), state(server)))?;
     }
-    for server in servers.iter().filter(|server| !server.tools.is_empty()) {
+    for server in servers.iter().filter(|server| server.n_tools() > 0) {
         out.line("")?;
-        for tool in &server.tools {
+        for tool in server.tools() {
             let mark = if tool.writes { " (writes)" } else { "" };
             out.line(&format!("{}{mark}: {}", tool.signature.line(), first_line(&tool.description)))?;
         }
@@ -228,7 +266,7 @@ fn search(runtime: &ToolRuntime, query: &str, count: usize, out: &Out) -> Result
     }
     for found in candidates {
         let tool = runtime.catalogue().tool(&found.tool.server, &found.tool.tool);
-        let description = tool.map(|tool| first_line(&tool.description)).unwrap_or_default();
+        let description = tool.as_ref().map(|tool| first_line(&tool.description)).unwrap_or_default();
         out.line(&format!("{:6.2}  {}: {description}", found.score, found.tool))?;
     }
     Ok(0)
@@ -274,7 +312,7 @@ fn show_value(value: &Value, out: &Out) -> Result<u8> {
     Ok(0)
 }
 
-fn find<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a ToolEntry> {
+fn find(catalogue: &Catalogue, name: &str) -> Result<ToolEntry> {
     let found = ToolId::parse(name).and_then(|id| catalogue.tool(&id.server, &id.tool));
     found.ok_or_else(|| {
         Error::new(ErrorKind::Usage, format!("no such tool: {name}")).with_hint("see what there is: mote tools list")
@@ -311,7 +349,7 @@ fn server_json(server: &Server) -> Value {
     json!({
         "name": server.name, "wire_name": server.wire_name, "kind": if command.is_some() { "mcp" } else { "pack" },
         "command": command, "summary": server.summary, "state": state, "why": why,
-        "tools": server.tools.iter().map(tool_json).collect::<Vec<_>>(),
+        "tools": server.tools().map(|tool| tool_json(&tool)).collect::<Vec<_>>(),
     })
 }
 

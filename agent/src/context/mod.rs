@@ -9,5 +9,5 @@ mod shortlist;
 mod style;
 
 pub use fragment::{Fragment, FragmentKind, Piece, Prompt};
-pub use shortlist::{Shortlist, ShortlistCaps};
+pub use shortlist::{Listed, Shortlist, ShortlistCaps, described};
 pub use style::{Style, Template};

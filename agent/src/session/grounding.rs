@@ -9,7 +9,7 @@
 use mote_script::{JsonText, Schema, Signature};
 use serde_json::Value;
 
-use crate::tools::Catalogue;
+use crate::tools::{Catalogue, ServerKind};
 
 /// The schema extension that marks a parameter.
 const MARK: &str = "x-from-task";
@@ -103,12 +103,14 @@ impl Grounding {
     }
 }
 
-/// The field names in the example results of the loaded tools; none if a tool has no example, for then nobody knows them.
+/// The field names in the example results of the loaded tools; none if one of them has no example that its author vouches for.
 pub(super) fn known_fields(signatures: &[Signature], catalogue: &Catalogue) -> Vec<String> {
     let mut fields = Vec::new();
     for signature in signatures {
-        match catalogue.tool(&signature.server, &signature.name).and_then(|entry| entry.result_example.as_ref()) {
-            Some(example) => collect(example, &mut fields),
+        let is_pack = catalogue.server(&signature.server).is_some_and(|server| server.kind == ServerKind::Pack);
+        let entry = catalogue.tool(&signature.server, &signature.name).filter(|_| is_pack);
+        match entry.and_then(|entry| entry.result_example) {
+            Some(example) => collect(&example, &mut fields),
             None => return Vec::new(),
         }
     }

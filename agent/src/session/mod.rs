@@ -19,7 +19,7 @@ mod toolbox;
 use std::ops::ControlFlow;
 
 use mote_script::{Limits, Vm, grammar};
-use mote_trajectory::{EndedBy, SelectionSource};
+use mote_trajectory::{EndedBy, Mode, SelectionSource};
 
 pub use answer::{Source, readable};
 pub use author::{Author, Decoded, ModelAuthor, ModelAuthorOptions, Progress, Request, ScriptedAuthor, Written};
@@ -30,13 +30,32 @@ pub use event::Event;
 pub use recorder::{Identity, Recorder};
 
 use crate::cancel::Cancel;
-use crate::context::{Fragment, FragmentKind, Piece, Prompt, Shortlist, ShortlistCaps, Style};
+use crate::context::{Fragment, FragmentKind, Listed, Piece, Prompt, Shortlist, ShortlistCaps, Style};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::{Candidate, ToolEntry, ToolId, ToolRuntime};
 use answer::Answered;
 use grounding::{Grounding, known_fields};
 use run::{Ended, Ran};
-use toolbox::Toolbox;
+use toolbox::{MAX_LOADED, Room, Toolbox};
+
+/// Examples of results that are shown when a program took one for something else, and the bytes of each.
+const MAX_SHOWN_RESULTS: usize = 2;
+const MAX_SHOWN_RESULT_BYTES: usize = 300;
+
+/// What a tool's score must reach of the best one's to be shown to a model that copies patterns: it takes a poor one as readily.
+const LEAST_OF_BEST: f32 = 0.5;
+
+/// Servers that the index is ranked by; the rest follow in their own order.
+const MAX_LISTED_SERVERS: usize = 24;
+
+/// Tools that an eager prompt may show; a grammar of more takes too long to compile.
+const MAX_EAGER: usize = 400;
+
+/// Tokens of an eager prompt that are kept for the card, the task's markers and one observation.
+const EAGER_RESERVE: usize = 700;
+
+/// The window of an eager prompt where a script stands in for the model.
+const EAGER_WINDOW: usize = 4_096;
 
 /// The most bytes of a task: more is a document, which belongs into a file that a tool reads.
 pub const MAX_TASK_BYTES: usize = 4_096;
@@ -54,6 +73,8 @@ pub struct SessionOptions {
     pub limits: Limits,
     /// Whether the harness retrieves tools before the first turn.
     pub retrieval: bool,
+    /// How tools come into the prompt, and what one turn is: ATLAS's settings.
+    pub mode: Mode,
 }
 
 /// How a task ended.
@@ -116,6 +137,8 @@ pub struct Session<'a> {
     prompt: Prompt,
     configuration: Configuration,
     toolbox: Toolbox,
+    /// What the model has to know with the next observation.
+    asides: Vec<String>,
     sources: Vec<Source>,
     found: Option<String>,
     refused: Option<String>,
@@ -159,7 +182,8 @@ impl<'a> Session<'a> {
             spent: Spent::default(),
             prompt: Prompt::default(),
             configuration: Configuration::first(task, Vec::new()),
-            toolbox: Toolbox::default(),
+            toolbox: Toolbox::new(&[], Room { tools: 0, tokens: 0 }),
+            asides: Vec::new(),
             sources: Vec::new(),
             found: None,
             refused: None,
@@ -176,7 +200,7 @@ impl<'a> Session<'a> {
 
     /// Runs the task to its end. Every end but a failure of our own storage is an `Ok` with an honest status.
     pub fn run(mut self) -> Result<Report> {
-        self.recorder.open(&self.task, self.tools.catalogue())?;
+        self.recorder.open(&self.task, self.options.mode, self.tools.catalogue())?;
         let ranked = self.retrieve()?;
         self.begin_stage(Configuration::first(&self.task, ranked))?;
         let end = match self.nothing_fits() {
@@ -268,31 +292,42 @@ impl<'a> Session<'a> {
             return Ok(Vec::new());
         }
         let candidates: Vec<Candidate> = self.tools.index().search(&self.task, CANDIDATES);
-        let chosen: Vec<ToolId> =
-            candidates.iter().take(self.options.shortlist.tools).map(|candidate| candidate.tool.clone()).collect();
+        let least = match candidates.first() {
+            Some(best) if !self.options.style.reads_rules() => best.score * LEAST_OF_BEST,
+            _ => 0.0,
+        };
+        let fitting = candidates.iter().take(self.options.shortlist.tools).filter(|it| it.score >= least);
+        let chosen: Vec<ToolId> = fitting.map(|candidate| candidate.tool.clone()).collect();
         self.recorder.selected(SelectionSource::Harness, &self.task, &candidates, &chosen)?;
         Ok(chosen)
     }
 
     fn begin_stage(&mut self, configuration: Configuration) -> Result<()> {
         self.spent.stages += 1;
-        self.toolbox = Toolbox::new(configuration.tools());
         self.prompt = Prompt::default();
         let style = self.options.style;
-        let ranked: Vec<&ToolEntry> =
-            configuration.tools().iter().filter_map(|id| self.tools.catalogue().tool(&id.server, &id.tool)).collect();
-        let author = &*self.author;
-        let count = |text: &str| match author.encode(&[Piece::Text(text.to_owned())]) {
-            Ok(Some(ids)) => ids.len(),
-            Ok(None) | Err(_) => text.len().div_ceil(4),
+        let (caps, entries) = self.shown(&configuration);
+        let counted = |entry: &ToolEntry| (entry.id.clone(), self.count(&entry.signature.line()));
+        let room = match self.options.mode {
+            Mode::Static => Room { tools: MAX_EAGER, tokens: usize::MAX },
+            _ => Room { tools: MAX_LOADED, tokens: caps.tokens },
         };
-        let shortlist = Shortlist::write(&ranked, style, self.options.shortlist, &count);
+        let toolbox = Toolbox::new(&entries.iter().map(counted).collect::<Vec<_>>(), room);
+        let ranked = self.tools.index().search_servers(configuration.goal(), MAX_LISTED_SERVERS);
+        let known = self.tools.catalogue().servers();
+        let others = known.iter().filter(|server| !ranked.iter().any(|other| other.name == server.name));
+        let listed = ranked.iter().copied().chain(others).filter(|server| server.n_tools() > 0);
+        let servers: Vec<Listed<'_>> =
+            listed.map(|server| Listed { name: &server.name, summary: &server.summary }).collect();
+        let count = |text: &str| self.count(text);
+        let shortlist = Shortlist::write(&entries.iter().collect::<Vec<_>>(), &servers, style, caps, &count);
         let event = Event::Stage {
             stage: u32::try_from(self.spent.stages - 1).unwrap_or(u32::MAX),
             goal: configuration.goal().to_owned(),
-            tools: configuration.tools().iter().map(ToString::to_string).collect(),
+            tools: entries.iter().map(ToolEntry::id).collect(),
         };
         (self.emit)(&event);
+        self.toolbox = toolbox;
         self.push(FragmentKind::Card, style.card(), 0, 0)?;
         self.push(FragmentKind::Shortlist, style.shortlist(&shortlist.text), shortlist.dropped, 0)?;
         self.push(FragmentKind::Configuration, style.configuration(&configuration.text()), 0, 0)?;
@@ -300,6 +335,46 @@ impl<'a> Session<'a> {
         self.recorder.begin_stage(&configuration, &self.prompt)?;
         self.configuration = configuration;
         Ok(())
+    }
+
+    /// The tools that a stage's prompt shows, best first, and its caps. Eager, that is every tool which has room in the window.
+    fn shown(&mut self, configuration: &Configuration) -> (ShortlistCaps, Vec<ToolEntry>) {
+        let catalogue = self.tools.catalogue();
+        let chosen = configuration.tools().iter().filter_map(|id| catalogue.tool(&id.server, &id.tool));
+        let mut caps = self.options.shortlist;
+        if self.options.mode != Mode::Static {
+            return (caps, chosen.collect());
+        }
+        let mut entries: Vec<ToolEntry> = chosen.collect();
+        let others = catalogue.tools().filter(|entry| !configuration.tools().contains(&entry.id));
+        entries.extend(others.take(MAX_EAGER.saturating_sub(entries.len())));
+        let kept = EAGER_RESERVE + self.options.budgets.program_tokens + self.count(configuration.goal());
+        let window = self.author.window().unwrap_or(EAGER_WINDOW);
+        caps =
+            ShortlistCaps { tools: entries.len(), examples: 1, tokens: window.saturating_sub(kept), index_tokens: 0 };
+        let mut left = caps.tokens;
+        let n_all = catalogue.n_tools();
+        entries.retain(|entry| {
+            let example = entry.examples.first().map(|example| format!("{}{}", example.task, example.program));
+            let cost = self.count(&entry.signature.line()) + self.count(&entry.description) + 8;
+            let cost = cost + example.map_or(0, |example| self.count(&example) + 8);
+            let fits = cost <= left;
+            left = left.saturating_sub(cost);
+            fits
+        });
+        if entries.len() < n_all {
+            let text = format!("tools that have no room in the prompt: {} of {n_all}", n_all - entries.len());
+            (self.emit)(&Event::Notice { text });
+        }
+        (caps, entries)
+    }
+
+    /// The tokens of a text; bytes / 4 where no tokenizer is at hand.
+    fn count(&self, text: &str) -> usize {
+        match self.author.encode(&[Piece::Text(text.to_owned())]) {
+            Ok(Some(ids)) => ids.len(),
+            Ok(None) | Err(_) => text.len().div_ceil(4),
+        }
     }
 
     fn push(&mut self, kind: FragmentKind, pieces: Vec<Piece>, dropped: usize, elided: usize) -> Result<()> {
@@ -382,11 +457,48 @@ impl<'a> Session<'a> {
         if text.is_empty() {
             text.push_str("(nothing was printed; answer(x) ends the task)");
         }
-        let (text, n_elided) = observation::bounded(&text, self.options.budgets.observation_bytes);
+        self.look_around(ran);
+        let (mut text, n_elided) = observation::bounded(&text, self.options.budgets.observation_bytes);
+        for aside in self.asides.drain(..) {
+            text.push_str(&format!("\n({aside})"));
+        }
         let turn = self.recorder.observation(&text)?;
         (self.emit)(&Event::Observation { turn, text: text.clone() });
         self.push(FragmentKind::Observation, self.options.style.observation(&text), 0, n_elided)?;
         Ok(text)
+    }
+}
+
+impl Session<'_> {
+    /// Tools that appeared or vanished meanwhile, and an example of a result that a program took for something else.
+    fn look_around(&mut self, ran: &Ran) {
+        const WRONG_ACCESS: [&str; 4] = ["AttributeError", "KeyError", "IndexError", "TypeError"];
+        if self.tools.refresh() {
+            self.asides.push("more tools are known now; find(\"what for\") looks through them".to_owned());
+        }
+        for gone in self.toolbox.drop_unknown(self.tools.catalogue()) {
+            self.aside(format!("no longer there: {gone}"));
+        }
+        for notice in self.tools.notices() {
+            (self.emit)(&Event::Notice { text: notice });
+        }
+        let exception = ran.error.as_ref().and_then(|error| error.exception());
+        if exception.is_none_or(|exception| !WRONG_ACCESS.contains(&exception)) {
+            return;
+        }
+        for tool in ran.called.iter().take(MAX_SHOWN_RESULTS) {
+            let entry = self.tools.catalogue().tool(&tool.server, &tool.tool);
+            if let Some(example) = entry.and_then(|entry| entry.result_example) {
+                let (shown, _) = observation::bounded(&example.to_string(), MAX_SHOWN_RESULT_BYTES);
+                self.asides.push(format!("{tool} gives such as {shown}"));
+            }
+        }
+    }
+
+    /// Tells the model with the next observation, and a person at once.
+    pub(super) fn aside(&mut self, text: String) {
+        (self.emit)(&Event::Notice { text: text.clone() });
+        self.asides.push(text);
     }
 }
 

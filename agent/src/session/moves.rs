@@ -1,13 +1,14 @@
 //! The agent's own moves, which a program calls like tools: load, show, find, reconfigure, answer.
 
 use mote_script::{Call, CallError};
-use mote_trajectory::{EndedBy, Request, SelectionSource};
+use mote_trajectory::{EndedBy, Mode, Request, SelectionSource};
 use serde_json::{Map, Value, json};
 
 use super::Session;
 use super::Status;
 use super::answer::{Answered, readable};
 use super::run::{Ended, Reply};
+use crate::context::described;
 use crate::error::Result;
 use crate::tools::{ToolEntry, ToolId};
 
@@ -47,8 +48,15 @@ impl Session<'_> {
                 catalogue.servers().iter().map(|server| server.name.as_str()).take(MAX_LISTED).collect();
             return Err(name_error(format!("no such server: {server}; there are: {}", names.join(", "))));
         };
-        let tools: Vec<String> = found.tools.iter().map(|tool| tool.signature.name.clone()).take(MAX_LISTED).collect();
-        Ok(json!({"server": server, "summary": found.summary, "tools": tools}))
+        let names: Vec<String> = found.tool_names().take(MAX_LISTED).map(str::to_owned).collect();
+        let summary = found.summary.clone();
+        if self.options.mode != Mode::Isl {
+            return Ok(json!({"server": server, "summary": summary, "tools": names}));
+        }
+        let tools: Vec<ToolEntry> = found.tools().take(MAX_LISTED).collect();
+        let lines: Vec<String> = tools.iter().map(|tool| self.described(tool)).collect();
+        tools.iter().for_each(|tool| self.load(&tool.id));
+        Ok(json!({"server": server, "summary": summary, "tools": lines}))
     }
 
     fn show(&mut self, arguments: &Map<String, Value>) -> std::result::Result<Value, CallError> {
@@ -61,10 +69,15 @@ impl Session<'_> {
         for name in names.take(MAX_LISTED) {
             let id = ToolId::parse(&name).ok_or_else(|| name_error(format!("not of the form server.tool: {name}")))?;
             let entry = self.tools.catalogue().tool(&id.server, &id.tool);
-            lines.push(described(entry.ok_or_else(|| name_error(format!("no such tool: {name}")))?));
+            lines.push(self.described(&entry.ok_or_else(|| name_error(format!("no such tool: {name}")))?));
             self.load(&id);
         }
         Ok(json!(lines))
+    }
+
+    /// A tool as the prompt shows it.
+    fn described(&self, entry: &ToolEntry) -> String {
+        described(entry, &|text| self.count(text))
     }
 
     fn find(&mut self, why: &str) -> Result<std::result::Result<Value, CallError>> {
@@ -79,8 +92,8 @@ impl Session<'_> {
         let others: Vec<String> = candidates.iter().skip(1).map(|candidate| candidate.tool.to_string()).collect();
         Ok(Ok(json!({
             "tool": best.to_string(),
-            "signature": entry.map(described),
-            "example": entry.and_then(|entry| entry.examples.first()).map(|example| &example.program),
+            "signature": entry.as_ref().map(|entry| self.described(entry)),
+            "example": entry.as_ref().and_then(|entry| entry.examples.first()).map(|example| &example.program),
             "others": others,
         })))
     }
@@ -105,7 +118,7 @@ impl Session<'_> {
                 let mut tools = Vec::new();
                 for name in names.iter().filter_map(Value::as_str).take(MAX_LISTED) {
                     match ToolId::parse(name) {
-                        Some(id) if self.tools.catalogue().tool(&id.server, &id.tool).is_some() => tools.push(id),
+                        Some(id) if self.tools.catalogue().has(&id) => tools.push(id),
                         _ => return Ok(Reply::Resume(Err(name_error(format!("no such tool: {name}"))))),
                     }
                 }
@@ -135,10 +148,6 @@ fn text(arguments: &Map<String, Value>, name: &str) -> String {
         None | Some(Value::Null) => String::new(),
         Some(value) => readable(value),
     }
-}
-
-fn described(entry: &ToolEntry) -> String {
-    format!("{}  # {}", entry.signature.line(), entry.description)
 }
 
 fn name_error(message: String) -> CallError {

@@ -83,7 +83,7 @@ impl Recorder {
         if self.identity.policy.value().is_some() { Reason::NotGenerated } else { Reason::Scripted }
     }
 
-    pub(super) fn open(&mut self, task: &str, catalogue: &Catalogue) -> Result<()> {
+    pub(super) fn open(&mut self, task: &str, mode: Mode, catalogue: &Catalogue) -> Result<()> {
         let header = Header {
             traj_id: TrajectoryId::generate(),
             task_id: Sha256::of(task.as_bytes()).to_string()[..16].to_owned(),
@@ -99,7 +99,7 @@ impl Recorder {
                 n_servers: count(catalogue.servers().len()),
                 n_tools: count(catalogue.n_tools()),
             },
-            mode: Mode::Ptc,
+            mode,
             task: Task { query: task.to_owned(), source: self.identity.source, reference: None, checker: None },
             consent: false,
         };

@@ -1,6 +1,7 @@
 //! Running one program: the VM stops at each call, the call is recorded and made, the VM goes on with the result.
 
-use mote_script::{Call, CallError, Error as ScriptError, Step, compile, moves};
+use mote_script::{Call, CallError, Error as ScriptError, Step, Vm, compile, moves};
+use mote_trajectory::Mode;
 use serde_json::Value;
 
 use super::answer::{Answered, Source, readable};
@@ -17,6 +18,8 @@ pub(super) struct Ran {
     pub(super) ended: Ended,
     /// What was refused to the program, if that is what stopped it.
     pub(super) refused: Option<String>,
+    /// The tools that gave it a result.
+    pub(super) called: Vec<ToolId>,
 }
 
 /// How a program's run ended.
@@ -43,10 +46,13 @@ impl Session<'_> {
             Ok(program) => program,
             Err(error) => {
                 let printed = String::new();
-                return Ok(Ran { printed, error: Some(error), ended: Ended::Finished, refused: None });
+                let (ended, called) = (Ended::Finished, Vec::new());
+                return Ok(Ran { printed, error: Some(error), ended, refused: None, called });
             }
         };
         self.refused = None;
+        let n_sources = self.sources.len();
+        let mut only = None;
         for id in toolbox::named_in(source, self.tools.catalogue()) {
             self.load(&id);
         }
@@ -59,9 +65,17 @@ impl Session<'_> {
                 Step::Done => break (None, Ended::Finished),
                 Step::Failed(error) => break (Some(error), Ended::Finished),
                 Step::Call(call) => match self.reply(&call)? {
+                    Reply::Resume(result) if self.one_action() => {
+                        only = Some(result);
+                        break (None, Ended::Finished);
+                    }
                     Reply::Resume(result) => step = self.vm.resume(result),
                     Reply::End(ended) => break (None, ended),
                 },
+                Step::Calls(calls) if self.one_action() => {
+                    only = self.call_tools(&calls[..calls.len().min(1)])?.pop();
+                    break (None, Ended::Finished);
+                }
                 Step::Calls(calls) => {
                     let results = self.call_tools(&calls)?;
                     step = self.vm.resume_all(results);
@@ -73,7 +87,25 @@ impl Session<'_> {
         self.recorder.program_end(usage)?;
         let stopped_by = |refused: &String| error.as_ref().is_some_and(|error| error.message().contains(refused));
         let refused = self.refused.take().filter(stopped_by);
-        Ok(Ran { printed: self.vm.take_printed(), error, ended, refused })
+        let mut printed = self.vm.take_printed();
+        if self.one_action() {
+            self.vm = Vm::new(self.options.limits);
+        }
+        match only {
+            Some(Ok(value)) => printed.push_str(&readable(&value)),
+            Some(Err(error)) => printed.push_str(&format!("{}: {}", error.kind, error.message)),
+            None => {}
+        }
+        let mut called = Vec::new();
+        for source in self.sources.iter().skip(n_sources) {
+            called.extend(ToolId::parse(&source.tool).filter(|id| !called.contains(id)));
+        }
+        Ok(Ran { printed, error, ended, refused, called })
+    }
+
+    /// Whether a turn is one action whose result goes into the prompt, as ATLAS has it without programs.
+    fn one_action(&self) -> bool {
+        matches!(self.options.mode, Mode::Isl | Mode::Itl)
     }
 
     fn reply(&mut self, call: &Call) -> Result<Reply> {
@@ -157,6 +189,7 @@ impl Session<'_> {
             Ok(value) => {
                 self.found = Some(found(value));
                 let tool = ToolId { server: call.server.clone(), tool: call.tool.clone() };
+                self.toolbox.called(&tool);
                 self.sources.push(Source { id, tool: tool.to_string(), arguments: call.arguments.clone() });
             }
             Err(failure) if is_refusal(failure, outcome.mutating) => self.refused = Some(failure_text(failure)),
@@ -174,8 +207,13 @@ impl Session<'_> {
 
     /// Loads a tool and says which one had to leave.
     pub(super) fn load(&mut self, tool: &ToolId) {
-        if let Some(left) = self.toolbox.load(tool) {
-            (self.emit)(&Event::Notice { text: format!("unloaded to make room for {tool}: {left}") });
+        if self.toolbox.has(tool) {
+            return;
+        }
+        let entry = self.tools.catalogue().tool(&tool.server, &tool.tool);
+        let tokens = entry.map_or(0, |entry| self.count(&entry.signature.line()));
+        for left in self.toolbox.load(tool, tokens) {
+            self.aside(format!("unloaded to make room for {tool}: {left}"));
         }
     }
 }

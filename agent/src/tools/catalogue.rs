@@ -2,132 +2,28 @@
 //!
 //! Invariants: the names here are identifiers of the action language, unique within their scope; the names on the wire are kept beside
 //! them. What a stranger wrote (names, descriptions, schemas) is bounded before it comes in. The catalogue starts nothing and calls
-//! nothing; it is the same whether a server runs or not.
+//! nothing; it is the same whether a server runs or not. A server's tools are one [`Segment`], made in memory or mapped from the
+//! catalogue's file; a [`ToolEntry`] is read from it when it is asked for, so that ten thousand tools cost nothing until they are used.
+
+mod entry;
+mod file;
+mod segment;
 
 use std::collections::HashSet;
-use std::fmt;
 
-use mote_script::Signature;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+pub use entry::{Example, ToolDescription, ToolEntry, ToolId};
+pub(crate) use entry::{paragraph, sha256, sha256_hex, unique};
+pub(crate) use file::{Kept, Key, open, write};
+pub(crate) use segment::{Document, Segment};
 
-use super::example;
+use super::learn::Results;
+use super::retrieval::{Anchor, documents};
 
 /// Tools of one server; more are left out with a notice.
 const MAX_TOOLS: usize = 1000;
 
-/// Characters of a description that are kept.
-const MAX_DESCRIPTION_CHARS: usize = 1000;
-
-/// Bytes of a JSON Schema: a bigger one has no place in a small prompt.
-const MAX_SCHEMA_BYTES: usize = 64 << 10;
-
-/// Characters of a name on the wire.
-const MAX_NAME_CHARS: usize = 128;
-
-/// A tool's name in the action language, `server.tool`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ToolId {
-    /// The part before the dot.
-    pub server: String,
-    /// The part after the dot.
-    pub tool: String,
-}
-
-impl ToolId {
-    /// An id from its parts.
-    pub fn new(server: impl Into<String>, tool: impl Into<String>) -> ToolId {
-        ToolId { server: server.into(), tool: tool.into() }
-    }
-
-    /// Takes `server.tool` apart; the wire's `server__tool` is understood too.
-    pub fn parse(text: &str) -> Option<ToolId> {
-        let (server, tool) = text.split_once('.').or_else(|| text.split_once("__"))?;
-        (!server.is_empty() && !tool.is_empty()).then(|| ToolId::new(server, tool))
-    }
-}
-
-impl fmt::Display for ToolId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.server, self.tool)
-    }
-}
-
-/// A worked example.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Example {
-    /// As a person would ask.
-    pub task: String,
-    /// In the action language, ending in `answer(..)`.
-    pub program: String,
-    /// Made from the schema, because nobody wrote one.
-    pub generated: bool,
-}
-
-/// What a server says of one of its tools; the form in which it is cached.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolDescription {
-    /// The name on the wire.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// The JSON Schema of its arguments.
-    pub parameters: Value,
-    /// The server's word that it changes nothing.
-    pub read_only_hint: bool,
-}
-
-impl ToolDescription {
-    /// The hash of all that a server says of the tool and that is shown of it: what changes it, changes the tool.
-    pub fn sha256(&self) -> String {
-        let hint = if self.read_only_hint { "reads" } else { "" };
-        let description = paragraph(&self.description);
-        sha256_hex([&self.name, &description, &self.parameters.to_string(), hint].map(str::as_bytes))
-    }
-}
-
-/// One tool.
-#[derive(Clone, Debug)]
-pub struct ToolEntry {
-    /// Its name in the action language.
-    pub id: ToolId,
-    /// Its name for its server.
-    pub wire_name: String,
-    /// Its arguments, as the action language has them.
-    pub signature: Signature,
-    /// What it does, in one paragraph.
-    pub description: String,
-    /// The JSON Schema of its arguments.
-    pub parameters: Value,
-    /// Whether a call changes anything outside the program, as far as can be trusted.
-    pub writes: bool,
-    /// Worked examples, the most typical first; at least one.
-    pub examples: Vec<Example>,
-    /// A result as the tool gives it.
-    pub result_example: Option<Value>,
-    /// The hash of what its server says of it.
-    pub schema_sha256: String,
-}
-
-impl ToolEntry {
-    /// `server.tool`.
-    pub fn id(&self) -> String {
-        self.id.to_string()
-    }
-
-    /// What is said of its parameters, in order, where something is.
-    pub fn parameter_descriptions(&self) -> Vec<&str> {
-        let properties = self.parameters.get("properties").and_then(Value::as_object);
-        properties.into_iter().flat_map(|all| all.values()).filter_map(|one| one.get("description")?.as_str()).collect()
-    }
-
-    /// The names of its parameters, in order.
-    pub fn parameter_names(&self) -> Vec<&str> {
-        let properties = self.parameters.get("properties").and_then(Value::as_object);
-        properties.map(|properties| properties.keys().map(String::as_str).collect()).unwrap_or_default()
-    }
-}
+/// Characters of the line that says what a server is good for.
+const MAX_SUMMARY_CHARS: usize = 200;
 
 /// What stands behind a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +50,16 @@ pub enum ServerState {
     Failed(String),
 }
 
+/// What is known of a server's tools when they are taken in.
+pub(crate) struct Said<'a> {
+    /// Its own line.
+    pub(crate) summary: &'a str,
+    /// Its tools, in its order.
+    pub(crate) tools: Vec<ToolDescription>,
+    /// What was learned of their results.
+    pub(crate) learned: &'a Results,
+}
+
 /// One server with its tools.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -167,51 +73,123 @@ pub struct Server {
     pub kind: ServerKind,
     /// How far it has come.
     pub state: ServerState,
-    /// Its tools, in its order.
-    pub tools: Vec<ToolEntry>,
+    /// Of what its tools were made, if they may be kept; and by which anchor they were embedded.
+    pub(crate) key: Option<Key>,
+    pub(crate) anchor: Option<Key>,
+    tools: Segment,
 }
 
 impl Server {
+    /// A server that has not said yet what tools it has.
+    pub fn new(name: impl Into<String>, wire_name: impl Into<String>, kind: ServerKind) -> Server {
+        Server {
+            name: name.into(),
+            wire_name: wire_name.into(),
+            summary: String::new(),
+            kind,
+            state: ServerState::Discovering,
+            key: None,
+            anchor: None,
+            tools: Segment::default(),
+        }
+    }
+
     /// A server from a built-in pack.
-    pub(crate) fn from_pack(pack: mote_toolpacks::Pack) -> Result<Server, String> {
-        let tools = pack.tools.into_iter().map(|tool| pack_tool(&pack.name, tool)).collect::<Result<_, _>>()?;
-        let (kind, state) = (ServerKind::Pack, ServerState::Known);
-        Ok(Server { wire_name: pack.name.clone(), name: pack.name, summary: pack.summary, kind, state, tools })
+    pub(crate) fn from_pack(pack: mote_toolpacks::Pack, anchor: Option<&Anchor>) -> Result<Server, String> {
+        let mut server = Server::new(&pack.name, &pack.name, ServerKind::Pack);
+        server.summary = pack.summary;
+        let tools = pack.tools.into_iter().map(|tool| pack_tool(&pack.name, tool)).collect::<Result<Vec<_>, _>>()?;
+        server.set(&tools, anchor);
+        Ok(server)
     }
 
     /// Takes over what an MCP server says of itself; gives notices of what was left out. `writes` decides over each tool.
     pub(crate) fn describe(
         &mut self,
-        summary: &str,
-        descriptions: Vec<ToolDescription>,
+        said: Said<'_>,
+        anchor: Option<&Anchor>,
         writes: &dyn Fn(&ToolDescription) -> bool,
     ) -> Vec<String> {
+        let Said { summary, tools: descriptions, learned } = said;
         let mut notices = Vec::new();
         let mut taken = HashSet::new();
         let n_tools = descriptions.len();
         if n_tools > MAX_TOOLS {
             notices.push(format!("server {} has too many tools: limit {MAX_TOOLS}, used {n_tools}", self.name));
         }
-        self.tools.clear();
-        for description in descriptions.into_iter().take(MAX_TOOLS) {
-            match bounded(description).and_then(|said| Ok((signature(&self.name, &said)?, said))) {
-                Ok((mut signature, said)) => {
-                    signature.name = unique(signature.name, &mut taken);
-                    let writes = writes(&said);
-                    self.tools.push(entry(signature, said, writes));
+        let mut tools = Vec::new();
+        for said in descriptions.into_iter().take(MAX_TOOLS) {
+            let writes = writes(&said);
+            match ToolEntry::of(&self.name, said, writes, &mut taken) {
+                Ok(mut tool) => {
+                    learned.apply(&mut tool);
+                    if !tool.wire_name.is_ascii() {
+                        let called =
+                            format!("a tool of server {} has other letters than programs can write", self.name);
+                        notices.push(format!("{called} and is called {}: {}", tool.id, paragraph(&tool.wire_name)));
+                    }
+                    tools.push(tool);
                 }
                 Err(why) => notices.push(format!("a tool of server {} is left out: {why}", self.name)),
             }
         }
-        self.summary = if summary.is_empty() { self.tool_names() } else { summary.to_owned() };
+        self.set(&tools, anchor);
+        self.summary = paragraph(summary).chars().take(MAX_SUMMARY_CHARS).collect();
+        if self.summary.is_empty() {
+            const MAX_NAMES: usize = 8;
+            self.summary = self.tool_names().take(MAX_NAMES).collect::<Vec<_>>().join(", ");
+        }
         self.state = ServerState::Known;
         notices
     }
 
-    fn tool_names(&self) -> String {
-        const MAX_NAMES: usize = 8;
-        let names: Vec<&str> = self.tools.iter().take(MAX_NAMES).map(|tool| tool.id.tool.as_str()).collect();
-        names.join(", ")
+    /// Takes over what was kept of it.
+    pub(crate) fn restore(&mut self, kept: Kept, anchor: Option<&Anchor>) {
+        self.summary = kept.summary;
+        (self.anchor, self.tools) = (kept.anchor, kept.segment);
+        self.state = ServerState::Known;
+        self.key = Some(kept.key);
+        if anchor.is_some_and(|anchor| self.anchor != Some(*anchor.sha256())) {
+            let tools: Vec<ToolEntry> = self.tools().collect();
+            self.set(&tools, anchor);
+        }
+    }
+
+    /// What is to be kept of it; nothing if it may not.
+    pub(crate) fn kept(&self) -> Option<Kept> {
+        let (summary, segment) = (self.summary.clone(), self.tools.clone());
+        Some(Kept { key: self.key?, anchor: self.anchor, summary, segment })
+    }
+
+    /// Replaces its tools, such as with ones that know more of themselves.
+    pub(crate) fn set(&mut self, tools: &[ToolEntry], anchor: Option<&Anchor>) {
+        self.tools = Segment::encode(tools, &documents(&self.wire_name, tools, anchor));
+        self.anchor = anchor.filter(|anchor| self.tools.dim() == anchor.dim()).map(|anchor| *anchor.sha256());
+    }
+
+    /// How many tools it has.
+    pub fn n_tools(&self) -> usize {
+        self.tools.n_tools()
+    }
+
+    /// The names of its tools in the action language, in its order.
+    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
+        (0..self.n_tools()).map(|idx| self.tools.name(idx))
+    }
+
+    /// Its tools, in its order; one whose record is damaged is left out.
+    pub fn tools(&self) -> impl Iterator<Item = ToolEntry> {
+        (0..self.n_tools()).filter_map(|idx| self.tools.entry(&self.name, idx))
+    }
+
+    /// The tool of this name.
+    pub fn tool(&self, name: &str) -> Option<ToolEntry> {
+        self.tools.entry(&self.name, self.tools.position(name)?)
+    }
+
+    /// What is searched.
+    pub(crate) fn segment(&self) -> &Segment {
+        &self.tools
     }
 }
 
@@ -242,47 +220,29 @@ impl Catalogue {
     }
 
     /// The tool of this name.
-    pub fn tool(&self, server: &str, tool: &str) -> Option<&ToolEntry> {
-        self.server(server)?.tools.iter().find(|entry| entry.id.tool == tool)
+    pub fn tool(&self, server: &str, tool: &str) -> Option<ToolEntry> {
+        self.server(server)?.tool(tool)
+    }
+
+    /// Whether there is a tool of this name.
+    pub fn has(&self, id: &ToolId) -> bool {
+        self.server(&id.server).is_some_and(|server| server.segment().position(&id.tool).is_some())
     }
 
     /// Every tool, server by server.
-    pub fn tools(&self) -> impl Iterator<Item = &ToolEntry> {
-        self.servers.iter().flat_map(|server| &server.tools)
+    pub fn tools(&self) -> impl Iterator<Item = ToolEntry> {
+        self.servers.iter().flat_map(Server::tools)
     }
 
     /// How many tools there are.
     pub fn n_tools(&self) -> usize {
-        self.servers.iter().map(|server| server.tools.len()).sum()
+        self.servers.iter().map(Server::n_tools).sum()
     }
 
-    /// The hash of all names and schemas: equal catalogues offer equal tools.
+    /// The hash of all names, schemas and rights: equal catalogues offer equal tools.
     pub fn sha256(&self) -> String {
-        let tools: Vec<String> =
-            self.tools().map(|tool| format!("{} {} {}", tool.id, tool.schema_sha256, tool.writes)).collect();
-        sha256_hex(tools.iter().map(String::as_bytes))
+        sha256_hex(self.servers.iter().flat_map(|server| [server.name.as_bytes(), server.tools.offer()]))
     }
-}
-
-/// SHA-256 over parts, each preceded by its length so that no two lists of parts give the same input.
-pub(crate) fn sha256_hex<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// `name`, or `name_2` and so on if it is taken.
-pub(crate) fn unique(name: String, taken: &mut HashSet<String>) -> String {
-    let mut candidate = name.clone();
-    let mut number = 2usize;
-    while !taken.insert(candidate.clone()) {
-        candidate = format!("{name}_{number}");
-        number += 1;
-    }
-    candidate
 }
 
 fn pack_tool(pack: &str, tool: mote_toolpacks::Tool) -> Result<ToolEntry, String> {
@@ -292,7 +252,7 @@ fn pack_tool(pack: &str, tool: mote_toolpacks::Tool) -> Result<ToolEntry, String
         parameters: tool.parameters,
         read_only_hint: !tool.writes,
     };
-    let mut entry = entry(signature(pack, &said)?, said, tool.writes);
+    let mut entry = ToolEntry::of(pack, said, tool.writes, &mut HashSet::new())?;
     if !tool.examples.is_empty() {
         let written = |example: mote_toolpacks::Example| Example {
             task: example.task,
@@ -305,51 +265,5 @@ fn pack_tool(pack: &str, tool: mote_toolpacks::Tool) -> Result<ToolEntry, String
     Ok(entry)
 }
 
-fn signature(server: &str, said: &ToolDescription) -> Result<Signature, String> {
-    Signature::from_json_schema(server, &said.name, &said.description, &said.parameters)
-        .map_err(|error| error.to_string())
-}
-
-fn entry(signature: Signature, said: ToolDescription, writes: bool) -> ToolEntry {
-    let schema_sha256 = said.sha256();
-    let examples = vec![example::generate(&signature, &said)];
-    let id = ToolId::new(&signature.server, &signature.name);
-    let ToolDescription { name, description, parameters, .. } = said;
-    ToolEntry {
-        id,
-        wire_name: name,
-        signature,
-        description,
-        parameters,
-        writes,
-        examples,
-        result_example: None,
-        schema_sha256,
-    }
-}
-
-/// Refuses what is too big to be of use and makes a description one bounded paragraph.
-fn bounded(mut said: ToolDescription) -> Result<ToolDescription, String> {
-    let n_chars = said.name.chars().count();
-    if n_chars == 0 || n_chars > MAX_NAME_CHARS {
-        return Err(format!(
-            "its name has a length that cannot be used, in characters: limit {MAX_NAME_CHARS}, used {n_chars}"
-        ));
-    }
-    let n_bytes = said.parameters.to_string().len();
-    if n_bytes > MAX_SCHEMA_BYTES {
-        return Err(format!(
-            "the schema of {} is too big, in bytes: limit {MAX_SCHEMA_BYTES}, used {n_bytes}",
-            said.name
-        ));
-    }
-    said.description = paragraph(&said.description);
-    Ok(said)
-}
-
-/// A description as one bounded paragraph.
-fn paragraph(description: &str) -> String {
-    let words: Vec<&str> =
-        description.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
-    words.join(" ").chars().take(MAX_DESCRIPTION_CHARS).collect()
-}
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,10 @@
 //! The task is the tool's own description with the arguments named; the program is one call with the required arguments, whose values
 //! come from the schema: its examples, default, enum or format, or what the description quotes after "e.g.". It invents no result.
 
-use mote_script::Signature;
-use serde_json::Value;
+use mote_script::{Param, Signature};
+use serde_json::{Map, Value};
 
-use super::catalogue::{Example, ToolDescription};
+use super::catalogue::Example;
 
 /// Characters of a description that make a task.
 const MAX_TASK_CHARS: usize = 120;
@@ -20,9 +20,20 @@ const MAX_ARGUMENTS: usize = 4;
 /// Levels of a value made from a schema.
 const MAX_DEPTH: usize = 4;
 
+/// Plausible values of the required arguments, by their names on the wire.
+pub(crate) fn arguments(signature: &Signature, parameters: &Value) -> Map<String, Value> {
+    let properties = parameters.get("properties").and_then(Value::as_object);
+    let required = signature.params.iter().filter(|param| param.required);
+    let value = |param: &Param| {
+        let schema = properties.and_then(|properties| properties.get(&param.wire_name)).unwrap_or(&Value::Null);
+        (param.wire_name.clone(), plausible(&param.name, schema, 0))
+    };
+    required.map(value).collect()
+}
+
 /// Makes an example from what a server says of a tool.
-pub(crate) fn generate(signature: &Signature, said: &ToolDescription) -> Example {
-    let properties = said.parameters.get("properties").and_then(Value::as_object);
+pub(crate) fn generate(signature: &Signature, description: &str, parameters: &Value) -> Example {
+    let properties = parameters.get("properties").and_then(Value::as_object);
     let required = signature.params.iter().filter(|param| param.required).take(MAX_ARGUMENTS);
     let values: Vec<(&str, Value)> = required
         .map(|param| {
@@ -32,11 +43,12 @@ pub(crate) fn generate(signature: &Signature, said: &ToolDescription) -> Example
         .collect();
     let arguments: Vec<String> = values.iter().map(|(name, value)| format!("{name}={}", literal(value))).collect();
     let program = format!("r = {}({})\nanswer(r)", signature.path(), arguments.join(", "));
-    Example { task: task(said, &values), program, generated: true }
+    Example { task: task(signature, description, &values), program, generated: true }
 }
 
-fn task(said: &ToolDescription, values: &[(&str, Value)]) -> String {
-    let text = if said.description.is_empty() { said.name.replace(['_', '-'], " ") } else { said.description.clone() };
+fn task(signature: &Signature, description: &str, values: &[(&str, Value)]) -> String {
+    let text =
+        if description.is_empty() { signature.wire_name.replace(['_', '-'], " ") } else { description.to_owned() };
     let sentence = text.split(". ").next().unwrap_or_default().trim_end_matches('.');
     let mut task: String = sentence.chars().take(MAX_TASK_CHARS).collect();
     for (name, value) in values {
@@ -145,14 +157,9 @@ mod tests {
     use super::*;
 
     fn check(description: &str, parameters: Value, expected: Expect) {
-        let signature = Signature::from_json_schema("server", "tool", description, &parameters).unwrap();
-        let said = ToolDescription {
-            name: "a-tool".into(),
-            description: description.into(),
-            parameters,
-            read_only_hint: false,
-        };
-        let example = generate(&signature, &said);
+        let mut signature = Signature::from_json_schema("server", "tool", description, &parameters).unwrap();
+        signature.wire_name = "a-tool".into();
+        let example = generate(&signature, description, &parameters);
         expected.assert_eq(&format!("Task: {}\n{}", example.task, example.program));
     }
 

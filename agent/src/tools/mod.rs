@@ -5,6 +5,7 @@
 mod calls;
 mod catalogue;
 mod example;
+mod learn;
 mod retrieval;
 
 mod policy;
@@ -18,6 +19,7 @@ pub mod toolspace;
 
 pub use calls::{MAX_SIDE_BY_SIDE, ToolRequest};
 pub use catalogue::{Catalogue, Example, Server, ServerKind, ServerState, ToolDescription, ToolEntry, ToolId};
+pub use learn::Learned;
 pub use policy::{Answer, Decision, Effect, Policy};
 pub use result::{MAX_RESULT_BYTES, ToolFailure, ToolOutcome};
 pub use retrieval::{Anchor, Candidate, Comparison, Index, Ranking};

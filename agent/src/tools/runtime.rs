@@ -4,15 +4,19 @@
 //! `mcp.json` that does not parse, a pack that does not exist) is an error. Opening never waits longer for servers than
 //! [`ToolOptions::discovery`]: who has not answered by then is named in a notice and taken in by [`ToolRuntime::refresh`].
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mote_toolpacks::{MemoryNotes, Notes};
 use serde_json::{Map, Value};
 
 use super::calls::{Permitted, ToolRequest};
-use super::catalogue::{Catalogue, Server, ServerKind, ServerState, ToolDescription, ToolId, unique};
+use super::catalogue::{
+    self, Catalogue, Kept, Key, Said, Server, ServerKind, ServerState, ToolDescription, ToolEntry, ToolId, sha256,
+    unique,
+};
+use super::learn::Lessons;
 use super::mcp::{self, Fleet, Found, Ground, Listing, Manifests, McpServer};
 use super::policy::{Answer, Decision, Policy, matches};
 use super::result::ToolFailure;
@@ -60,6 +64,8 @@ pub struct ToolOptions {
     pub discovery: Duration,
     /// The program that guards servers; mote itself, or what `MOTE_GUARD_EXE` names, if not given.
     pub guardian: Option<PathBuf>,
+    /// The model's own embedding layer, by which tools are compared; without one, by words alone.
+    pub anchor: Option<Anchor>,
 }
 
 impl Default for ToolOptions {
@@ -78,24 +84,30 @@ impl Default for ToolOptions {
             notes: None,
             discovery: DISCOVERY,
             guardian: None,
+            anchor: None,
         }
     }
 }
 
-/// The file in the cache that remembers embeddings of tools.
-const EMBEDDINGS_FILE: &str = "embeddings.bin";
+/// The file in the cache that holds what is known of every server.
+const CATALOGUE_FILE: &str = "catalogue.bin";
+
+/// Part of every key: another version of mote may know something else of the same tools.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The tools of one session.
 pub struct ToolRuntime {
     catalogue: Catalogue,
-    index: Index,
     anchor: Option<Anchor>,
-    embeddings: PathBuf,
+    /// Where the catalogue is kept, and whether it holds what is not there yet.
+    file: PathBuf,
+    is_new: bool,
     policy: Policy,
     notices: Vec<String>,
     /// Packs whose names servers have taken.
     replaced: Vec<Server>,
     manifests: Manifests,
+    pub(super) lessons: Lessons,
     pub(super) spill: Spill,
     pub(super) fleet: Option<Fleet>,
     pub(super) working_dir: PathBuf,
@@ -114,7 +126,27 @@ impl ToolRuntime {
     /// [`ErrorKind::Configuration`] if `mcp.json` cannot be read or parsed, or if there is to be a sandbox and there is none,
     /// [`ErrorKind::Usage`] if a pack does not exist.
     pub fn open(home: &Home, options: ToolOptions, cancel: Cancel) -> Result<ToolRuntime> {
-        let mut servers = packs(options.packs.as_deref())?;
+        let file = home.cache().join(CATALOGUE_FILE);
+        let mut kept = catalogue::open(&file).unwrap_or_default();
+        let anchor = options.anchor;
+        let (mut servers, mut is_new) = (Vec::new(), false);
+        for pack in packs(options.packs.as_deref())? {
+            let key = sha256([VERSION, &format!("{pack:?}")].map(str::as_bytes));
+            let server = match taken(&mut kept, &pack.name, key, &mut is_new, anchor.as_ref()) {
+                Some(found) => {
+                    let mut server = Server::new(&pack.name, &pack.name, ServerKind::Pack);
+                    server.restore(found, anchor.as_ref());
+                    server
+                }
+                None => {
+                    let mut server =
+                        Server::from_pack(pack, anchor.as_ref()).map_err(|why| Error::new(ErrorKind::Failed, why))?;
+                    server.key = Some(key);
+                    server
+                }
+            };
+            servers.push(server);
+        }
         let path = options.mcp.or_else(|| Some(home.mcp_json()).filter(|path| path.exists()));
         let configuration = path.map(|path| mcp::read(&path, &cancel)).transpose()?.unwrap_or_default();
         let mut notices = configuration.notices;
@@ -127,14 +159,15 @@ impl ToolRuntime {
         }
         let mut runtime = ToolRuntime {
             catalogue: Catalogue::new(servers),
-            index: Index::default(),
-            anchor: None,
-            embeddings: home.cache().join(EMBEDDINGS_FILE),
+            anchor,
+            file,
+            is_new,
             policy: Policy::open(&home.policy_json(), &options.ask, &options.allow, &options.deny, &cancel)?,
             notices,
             replaced: Vec::new(),
             manifests: Manifests::below(home.cache()),
             spill: Spill::below(home.cache()),
+            lessons: Lessons::below(home.data()),
             fleet: None,
             working_dir: options.working_dir,
             writable: options.writable,
@@ -145,9 +178,9 @@ impl ToolRuntime {
             cancel,
         };
         if !members.is_empty() {
-            runtime.muster(members, mcp::guardian(options.guardian), options.discovery)?;
+            runtime.muster(members, kept, mcp::guardian(options.guardian), options.discovery)?;
         }
-        runtime.reindex();
+        runtime.keep();
         Ok(runtime)
     }
 
@@ -162,14 +195,8 @@ impl ToolRuntime {
     }
 
     /// Retrieval over the catalogue.
-    pub fn index(&self) -> &Index {
-        &self.index
-    }
-
-    /// From here on retrieval goes by this anchor, too.
-    pub fn use_anchor(&mut self, anchor: Anchor) {
-        self.anchor = Some(anchor);
-        self.reindex();
+    pub fn index(&self) -> Index<'_> {
+        Index::new(&self.catalogue, self.anchor.as_ref())
     }
 
     /// What a person should know and was not told yet; each notice is given once.
@@ -183,16 +210,21 @@ impl ToolRuntime {
         let changed = !found.is_empty();
         if changed {
             self.take_in(found);
-            self.reindex();
+            self.keep();
         }
         changed
     }
 
-    fn reindex(&mut self) {
-        self.index = Index::build(&self.catalogue);
-        let Some(anchor) = self.anchor.clone() else { return };
-        if let Err(error) = self.index.anchor(&self.catalogue, anchor, Some(&self.embeddings)) {
-            self.notices.push(format!("tools are found by words alone: {error}"));
+    /// Writes the catalogue's file if something is new: the next start maps it.
+    fn keep(&mut self) {
+        if !std::mem::take(&mut self.is_new) {
+            return;
+        }
+        let servers = self.catalogue.servers().iter().chain(&self.replaced);
+        let kept = servers.filter_map(|server| Some((server.name.clone(), server.kept()?)));
+        let kept: BTreeMap<String, Kept> = kept.collect();
+        if let Err(error) = catalogue::write(&self.file, kept) {
+            tracing::debug!("the catalogue is not kept: {}: {error}", self.file.display());
         }
     }
 
@@ -272,13 +304,11 @@ impl ToolRuntime {
         if !changes.is_empty() {
             self.notices.push(format!("server {server} has changed since it was last seen: {}", changes.join(", ")));
             self.take_in(vec![(server.to_owned(), Ok(listing))]);
-            self.reindex();
+            self.keep();
         }
         self.set_state(server, ServerState::Started);
-        let now = self
-            .catalogue
-            .server(server)
-            .and_then(|server| server.tools.iter().find(|tool| tool.wire_name == wire_name));
+        let now =
+            self.catalogue.server(server).and_then(|server| server.tools().find(|tool| tool.wire_name == wire_name));
         match now {
             Some(entry) if entry.schema_sha256 == schema_sha256 => Ok(()),
             Some(entry) => {
@@ -295,14 +325,13 @@ impl ToolRuntime {
         let (Some(at), Some(server)) = (replaced, self.catalogue.server_mut(name)) else { return failure };
         *server = self.replaced.remove(at);
         self.notices.push(format!("{}; the pack of this name is back in its place", failure.message));
-        self.reindex();
-        let tools = self.catalogue.server(name).into_iter().flat_map(|server| &server.tools);
-        let hint = format!("the pack {name} is back in its place: {}", names(tools.map(|tool| tool.id.tool.as_str())));
+        let tools = self.catalogue.server(name).into_iter().flat_map(Server::tool_names);
+        let hint = format!("the pack {name} is back in its place: {}", names(tools));
         failure.with_hint(hint)
     }
 
     fn changes(&self, server: &str, listing: &Listing) -> Vec<String> {
-        let known = self.catalogue.server(server).map(|server| server.tools.as_slice()).unwrap_or_default();
+        let known: Vec<_> = self.catalogue.server(server).into_iter().flat_map(Server::tools).collect();
         let new = |said: &&ToolDescription| {
             !known.iter().any(|tool| tool.wire_name == said.name && tool.schema_sha256 == said.sha256())
         };
@@ -313,7 +342,13 @@ impl ToolRuntime {
     }
 
     /// Sets up the fleet, takes in what is remembered and asks the rest.
-    fn muster(&mut self, members: Vec<(String, McpServer)>, guardian: Option<PathBuf>, limit: Duration) -> Result<()> {
+    fn muster(
+        &mut self,
+        members: Vec<(String, McpServer)>,
+        mut kept: BTreeMap<String, Kept>,
+        guardian: Option<PathBuf>,
+        limit: Duration,
+    ) -> Result<()> {
         let guardian = guardian.ok_or_else(|| {
             Error::new(ErrorKind::Configuration, "no program that can guard servers")
                 .with_hint("set MOTE_GUARD_EXE to the mote binary where mote is used as a library")
@@ -321,8 +356,14 @@ impl ToolRuntime {
         let ground = Ground::new(guardian, self.working_dir.clone(), self.sandbox);
         let (mut known, mut new) = (Vec::new(), Vec::new());
         for (name, server) in &members {
+            let key = self.key(name, server);
+            let found = key.and_then(|key| taken(&mut kept, name, key, &mut self.is_new, self.anchor.as_ref()));
+            if let Some(found) = found {
+                known.push((name.clone(), Known::Kept(found)));
+                continue;
+            }
             match self.manifests.load(name, server) {
-                Some(listing) => known.push((name.clone(), listing)),
+                Some(listing) => known.push((name.clone(), Known::Said(listing))),
                 None if self.manifests.was_late(name, server) => new.push((name.clone(), limit / LATE_SHARE)),
                 None => new.push((name.clone(), limit)),
             }
@@ -338,8 +379,11 @@ impl ToolRuntime {
                 .push(format!("server {name} has not said yet what tools it has; it is asked on in the background"));
         }
         self.fleet = Some(fleet);
-        for (name, listing) in known {
-            self.describe(&name, &listing);
+        for (name, known) in known {
+            match known {
+                Known::Said(listing) => self.describe(&name, &listing),
+                Known::Kept(kept) => self.restore(&name, kept),
+            }
         }
         self.take_in(found);
         Ok(())
@@ -350,12 +394,12 @@ impl ToolRuntime {
         for (name, listing) in found {
             match listing {
                 Ok(listing) => {
-                    self.describe(&name, &listing);
                     let server = self.fleet.as_ref().and_then(|fleet| fleet.server(&name));
                     let saved = server.map_or(Ok(()), |server| self.manifests.save(&name, server, &listing));
                     if let Err(error) = saved {
                         self.notices.push(format!("what server {name} offers cannot be remembered: {error}"));
                     }
+                    self.describe(&name, &listing);
                 }
                 Err(why) => match self.catalogue.server(&name) {
                     Some(Server { kind: ServerKind::Pack, .. }) => self
@@ -371,18 +415,82 @@ impl ToolRuntime {
     }
 
     fn describe(&mut self, name: &str, listing: &Listing) {
-        let Some(configured) = self.fleet.as_ref().and_then(|fleet| fleet.server(name)) else { return };
+        let Some(configured) = self.fleet.as_ref().and_then(|fleet| fleet.server(name)).cloned() else { return };
         let reads = |said: &ToolDescription| {
             let listed = configured.reads.iter().any(|pattern| matches(pattern, &said.name));
             listed || (configured.trusted && said.read_only_hint)
         };
-        if let Some(server) = self.catalogue.server_mut(name) {
-            if server.kind == ServerKind::Pack {
-                self.replaced.push(std::mem::replace(server, undiscovered(name, configured)));
-                self.notices.push(format!("the pack {name} is replaced by the configured server of this name"));
-            }
-            self.notices.extend(server.describe(&listing.summary, listing.tools.clone(), &|said| !reads(said)));
+        let key = self.key(name, &configured);
+        let anchor = self.anchor.take();
+        let learned = self.lessons.load(name);
+        if let Some(server) = self.room_for(name) {
+            let said = Said { summary: &listing.summary, tools: listing.tools.clone(), learned: &learned };
+            let notices = server.describe(said, anchor.as_ref(), &|said| !reads(said));
+            server.key = key;
+            self.notices.extend(notices);
+            self.is_new = true;
         }
+        self.anchor = anchor;
+    }
+
+    fn restore(&mut self, name: &str, kept: Kept) {
+        let anchor = self.anchor.take();
+        if let Some(server) = self.room_for(name) {
+            server.restore(kept, anchor.as_ref());
+        }
+        self.anchor = anchor;
+    }
+
+    /// Starts a configured server, takes in what it offers now and leaves it to be stopped when idle.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn probe(&mut self, name: &str) -> std::result::Result<Duration, String> {
+        let started = Instant::now();
+        let fleet = self.fleet(name).map_err(|failure| failure.message)?;
+        let listing = fleet.start(name).map_err(|failure| failure.message)?;
+        let took = started.elapsed();
+        if let Some(listing) = listing {
+            self.take_in(vec![(name.to_owned(), Ok(listing))]);
+            self.keep();
+        }
+        Ok(took)
+    }
+
+    /// Takes in what was learned of a server.
+    pub(super) fn relearn(&mut self, name: &str) {
+        let Some(server) = self.fleet.as_ref().and_then(|fleet| fleet.server(name)).cloned() else { return };
+        let (learned, key, anchor) = (self.lessons.load(name), self.key(name, &server), self.anchor.take());
+        if let Some(server) = self.catalogue.server_mut(name) {
+            let mut tools: Vec<ToolEntry> = server.tools().collect();
+            tools.iter_mut().for_each(|tool| learned.apply(tool));
+            server.set(&tools, anchor.as_ref());
+            server.key = key;
+        }
+        self.anchor = anchor;
+        self.is_new = true;
+        self.keep();
+    }
+
+    /// The server of this name in the catalogue; a pack that has the name is put aside, which is said aloud.
+    fn room_for(&mut self, name: &str) -> Option<&mut Server> {
+        let configured = self.fleet.as_ref().and_then(|fleet| fleet.server(name))?;
+        let server = self.catalogue.server_mut(name)?;
+        if server.kind == ServerKind::Pack {
+            self.replaced.push(std::mem::replace(server, undiscovered(name, configured)));
+            self.notices.push(format!("the pack {name} is replaced by the configured server of this name"));
+        }
+        Some(server)
+    }
+
+    /// A hash over all that the tools of a server are made of: what it said, and what its entry says of them.
+    fn key(&self, name: &str, server: &McpServer) -> Option<Key> {
+        let (said, learned) = (self.manifests.stamp(name, server)?, self.lessons.stamp(name));
+        let trusted = if server.trusted { "trusted" } else { "" };
+        let reads = server.reads.iter().map(String::as_bytes);
+        Some(sha256(
+            [VERSION, name, &server.name, &said, &learned, trusted].map(str::as_bytes).into_iter().chain(reads),
+        ))
     }
 
     fn set_state(&mut self, server: &str, state: ServerState) {
@@ -399,11 +507,7 @@ impl ToolRuntime {
                     failure.with_hint("its server has not said yet what tools it has, try again later")
                 }
                 ServerState::Failed(why) => failure.with_hint(format!("its server cannot be used: {why}")),
-                _ => failure.with_hint(format!(
-                    "tools of {}: {}",
-                    id.server,
-                    names(server.tools.iter().map(|tool| tool.id.tool.as_str()))
-                )),
+                _ => failure.with_hint(format!("tools of {}: {}", id.server, names(server.tool_names()))),
             },
             None => failure.with_hint(format!(
                 "servers: {}",
@@ -413,7 +517,29 @@ impl ToolRuntime {
     }
 }
 
-fn packs(wanted: Option<&[String]>) -> Result<Vec<Server>> {
+/// What is known of a server before it is started.
+enum Known {
+    /// In the catalogue's file.
+    Kept(Kept),
+    /// What it said when it was asked.
+    Said(Listing),
+}
+
+/// What was kept under this name, if it was made of the same; what has to be made or embedded anew is new.
+fn taken(
+    kept: &mut BTreeMap<String, Kept>,
+    name: &str,
+    key: Key,
+    is_new: &mut bool,
+    anchor: Option<&Anchor>,
+) -> Option<Kept> {
+    let found = kept.remove(name).filter(|kept| kept.key == key);
+    let is_embedded = |kept: &Kept| anchor.is_none_or(|anchor| kept.anchor == Some(*anchor.sha256()));
+    *is_new |= !found.as_ref().is_some_and(is_embedded);
+    found
+}
+
+fn packs(wanted: Option<&[String]>) -> Result<Vec<mote_toolpacks::Pack>> {
     let packs = mote_toolpacks::builtin().map_err(|error| Error::new(ErrorKind::Failed, error.message()))?;
     let known = names(packs.iter().map(|pack| pack.name.as_str()));
     if let Some(name) = wanted.into_iter().flatten().find(|name| !packs.iter().any(|pack| pack.name == **name)) {
@@ -421,8 +547,7 @@ fn packs(wanted: Option<&[String]>) -> Result<Vec<Server>> {
             Error::new(ErrorKind::Usage, format!("no such pack: {name}")).with_hint(format!("built-in packs: {known}"))
         );
     }
-    let chosen = packs.into_iter().filter(|pack| wanted.is_none_or(|wanted| wanted.contains(&pack.name)));
-    chosen.map(|pack| Server::from_pack(pack).map_err(|why| Error::new(ErrorKind::Failed, why))).collect()
+    Ok(packs.into_iter().filter(|pack| wanted.is_none_or(|wanted| wanted.contains(&pack.name))).collect())
 }
 
 /// Names in the action language for configured servers.
@@ -433,14 +558,7 @@ fn named(servers: Vec<McpServer>) -> Vec<(String, McpServer)> {
 
 fn undiscovered(name: &str, server: &McpServer) -> Server {
     let command = std::iter::once(&server.command).chain(&server.args).cloned().collect::<Vec<_>>().join(" ");
-    Server {
-        name: name.to_owned(),
-        wire_name: server.name.clone(),
-        summary: String::new(),
-        kind: ServerKind::Mcp { command: server.without_secrets(&command) },
-        state: ServerState::Discovering,
-        tools: Vec::new(),
-    }
+    Server::new(name, &server.name, ServerKind::Mcp { command: server.without_secrets(&command) })
 }
 
 /// Arguments under the names that the server knows; those of the action language are understood too.

@@ -38,7 +38,7 @@ fn a_sound_server_is_known_called_and_gone() {
     assert_eq!(runtime.notices(), Vec::<String>::new());
     assert_eq!(ground.survivors(), Vec::<String>::new(), "discovery left a server running");
     let server = &runtime.catalogue().servers()[0];
-    assert_eq!((server.summary.as_str(), server.tools.len()), ("A server for tests", 13));
+    assert_eq!((server.summary.as_str(), server.n_tools()), ("A server for tests", 13));
     assert_eq!(runtime.catalogue().tool("fake", "min_lot_size").unwrap().wire_name, "minLot-size");
 
     assert_eq!(call(&mut runtime, "structured", json!({})).result, Ok(json!({"sum": 3})));

@@ -13,6 +13,8 @@ mod program;
 mod queue;
 mod run;
 mod script;
+mod settings;
 mod tasks;
+mod toolspace;
 mod usage;
 mod why;

@@ -30,7 +30,7 @@ fn an_answer_says_where_it_comes_from() {
             buy milk
             call Ada
             -- stderr
-            tools: fs.list, notes.search, fs.write
+            tools: fs.list, math.statistics, system.network
               | f = fs.read(path="todo.txt")
               | answer(f.text.splitlines())
               #1 fs.read(path="todo.txt")
@@ -49,7 +49,7 @@ fn a_budget_ends_a_run_and_what_was_found_is_said() {
         expect![[r#"
             exit 1
             -- stderr
-            tools: fs.list, notes.search, fs.write
+            tools: fs.list, math.statistics, system.network
               | f = fs.read(path="todo.txt")
               #1 fs.read(path="todo.txt")
               #1 gave 106 bytes in N ms
@@ -69,7 +69,7 @@ fn a_budget_ends_a_run_and_what_was_found_is_said() {
         expect![[r#"
             exit 1
             -- stderr
-            tools: fs.list, notes.search, fs.write
+            tools: fs.list, math.statistics, system.network
               | for i in range(9):
               |     fs.read(path="todo.txt")
               #1 fs.read(path="todo.txt")
@@ -94,16 +94,16 @@ fn a_loop_of_the_same_program_ends() {
         "print(1)\n---\nprint(1)\n---\nprint(1)\n",
         &[],
         expect![[r#"
-        exit 1
-        -- stderr
-        tools: fs.list, notes.search, fs.write
-          | print(1)
-          > 1
-          | print(1)
-          > 1
-        no answer: the same program was written twice with the same result: 1
-        failed: N s, 0 tool calls, trajectory ID
-    "#]],
+            exit 1
+            -- stderr
+            tools: fs.list, math.statistics, system.network
+              | print(1)
+              > 1
+              | print(1)
+              > 1
+            no answer: the same program was written twice with the same result: 1
+            failed: N s, 0 tool calls, trajectory ID
+        "#]],
     );
 }
 
@@ -115,7 +115,7 @@ fn programs_that_fail_are_observed_with_a_hint_and_end_after_three() {
         expect![[r#"
             exit 1
             -- stderr
-            tools: fs.list, notes.search, fs.write
+            tools: fs.list, math.statistics, system.network
               | answer(text.cuont(path="todo.txt"))
               > Error: line 1: AttributeError: server 'text' has no tool 'cuont'
               >     answer(text.cuont(path="todo.txt"))
@@ -159,40 +159,40 @@ fn a_prompt_can_be_seen_without_doing_anything() {
         "answer(1)\n",
         &["--prompt-only"],
         expect![[r#"
-        exit 0
-        -- stdout
-        Task: Save the text hello to out/hello.txt
-        Program:
-        w = fs.write(path="out/hello.txt", text="hello\n")
-        answer(w.text)
+            exit 0
+            -- stdout
+            Task: What is my IP address?
+            Program:
+            n = system.network()
+            answer(n.text)
 
-        Task: List all my notes
-        Program:
-        n = notes.search()
-        answer(n.text)
+            Task: What is the average of 2, 4, 5 and 9?
+            Program:
+            s = math.statistics(numbers=[2, 4, 5, 9])
+            answer(f"The average is {s.mean}")
 
-        Task: Find all .log files under data
-        Program:
-        r = fs.list(path="data", pattern="*.log", recursive=True)
-        answer(f"There are {r.count} log files under data:\n{r.text}")
+            Task: Find all .log files under data
+            Program:
+            r = fs.list(path="data", pattern="*.log", recursive=True)
+            answer(f"There are {r.count} log files under data:\n{r.text}")
 
-        Task: List the names of all files in ./music
-        Program:
-        r = fs.list(path="./music", kind="file")
-        answer(r.text)
+            Task: List the names of all files in ./music
+            Program:
+            r = fs.list(path="./music", kind="file")
+            answer(r.text)
 
-        Task: What files are in the folder photos?
-        Program:
-        r = fs.list(path="photos")
-        answer(r.text)
+            Task: What files are in the folder photos?
+            Program:
+            r = fs.list(path="photos")
+            answer(r.text)
 
-        Task: What is on my list?
-        Program:
-        -- stderr
-        tools: fs.list, notes.search, fs.write
-             shortlist: 561 bytes
-                  task: 35 bytes
-    "#]],
+            Task: What is on my list?
+            Program:
+            -- stderr
+            tools: fs.list, math.statistics, system.network
+                 shortlist: 580 bytes
+                      task: 35 bytes
+        "#]],
     );
 }
 
@@ -205,7 +205,7 @@ fn a_call_that_is_refused_ends_the_run() {
         expect![[r#"
             exit 1
             -- stderr
-            tools: fs.list, notes.search, fs.write
+            tools: fs.list, math.statistics, system.network
               | fs.write(path="out.txt", text="1")
               #1 fs.write(path="out.txt", text="1")
               #1 failed after N ms: it may change something and nobody is there to ask: fs.write; a person can allow it: --allow "fs.write"

@@ -1,9 +1,11 @@
 """Catalogues and queries of `data/toolspaces`, and a larger toolspace made of all of them."""
 
 import json
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+PACKS = Path(__file__).parents[3] / "toolpacks"
 DATA = Path(__file__).parents[3] / "data" / "toolspaces"
 STEPS = (7919, 104729, 1299709)
 QUERIES = {"metatool": "queries", "sealtools": "dev", "stabletoolbench": "dev"}
@@ -45,3 +47,24 @@ def distractors(name: str, n_tools: int, folder: Path = DATA) -> list[dict]:
         description = " ".join(text[: len(text) // 2] + other[len(other) // 2 :])
         found.append(first | {"server": f"{second['server']}_{idx}", "description": description})
     return found[:n_wanted]
+
+
+def builtin(folder: Path = PACKS) -> list[dict]:
+    """The tools of the built-in packs, in the form of a catalogue, with the tasks of their worked examples as `tasks`."""
+    found = []
+    for path in sorted(folder.glob("*/toolpack.toml")):
+        pack = tomllib.loads(path.read_text(encoding="utf-8"))
+        for tool in pack["tool"]:
+            params = tool.get("params", [])
+            properties = {param["name"]: {"description": param.get("description", "")} for param in params}
+            required = [param["name"] for param in params if "default" not in param and not param.get("optional")]
+            found.append(
+                {
+                    "server": pack["name"],
+                    "tool": tool["name"],
+                    "description": tool["description"],
+                    "parameters": {"type": "object", "properties": properties, "required": required},
+                    "tasks": [example["task"] for example in tool.get("example", [])],
+                }
+            )
+    return found

@@ -14,6 +14,7 @@ from .lexical import lexical, plain
 
 TOP = 5
 TOLERANCE = 0.003
+N_TOOLS_OF_SHARE = 199
 
 
 def reached(scores: np.ndarray, gold: list[list[int]]) -> tuple[float, float]:
@@ -32,7 +33,8 @@ def scores(anchor: Anchor, tokens: Tokens, rows: np.ndarray, tools: list[dict], 
         anchor.embed([tokens.of_tool(tool) for tool in tools], rows),
     )
     by_words = lexical(tools, queries)
-    hybrid = by_words + 2 * anchor.share * anchor.gamma * np.maximum(cosines, 0)
+    growth = np.sqrt(np.log(max(len(tools), N_TOOLS_OF_SHARE)) / np.log(N_TOOLS_OF_SHARE))
+    hybrid = by_words + 2 * anchor.share * anchor.gamma * growth * np.maximum(cosines, 0)
     return {"bm25": plain(tools, queries), "words": by_words, "anchor": cosines, "hybrid": hybrid}
 
 

@@ -61,9 +61,14 @@ def discounts(tools: list[dict]) -> np.ndarray:
     return 1 - REQUIRED_DISCOUNT * np.array(required, np.float32)
 
 
+def asked(query: str) -> list[str]:
+    """The stems of a query without its numbers, which are values and not purposes."""
+    return [word for word in stems(query) if not (word.isascii() and word.isdigit())]
+
+
 def lexical(tools: list[dict], queries: list[str]) -> np.ndarray:
     """The lexical half of the hybrid."""
-    return bm25([weighted_counts(tool) for tool in tools], [stems(query) for query in queries]) * discounts(tools)
+    return bm25([weighted_counts(tool) for tool in tools], [asked(query) for query in queries]) * discounts(tools)
 
 
 def plain(tools: list[dict], queries: list[str]) -> np.ndarray:

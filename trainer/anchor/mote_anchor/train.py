@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy, embedding_bag, normalize
 
 from .anchor import Anchor, Tokens
-from .data import load
+from .data import builtin, load
 from .evaluate import embedding_rows
 
 DIM = 256
@@ -22,7 +22,7 @@ BATCH = 256
 EPOCHS = 20
 RATE = 3e-3
 WARMUP_STEPS = 20
-DROPPED_OF_TOOL, DROPPED_OF_QUERY = 0.2, 0.15
+DROPPED_OF_TOOL, DROPPED_OF_QUERY, DROPPED_OF_TASK = 0.2, 0.15, 0.3
 SMOOTHING = 0.05
 SHARE = 1.6
 N_PROBES = 16
@@ -82,6 +82,10 @@ def train(tokens: Tokens, rows: np.ndarray) -> Projection:
     pairs = [[(tokens.of_tool(tool, ("description",)), tokens.of_tool(tool, ("name",)), tokens.of_tool(tool, ("parameter",)))
               for tool in tools] for tools in others]  # fmt: skip
     known = seen_texts + [tokens.of_tool(tool) for tools in others for tool in tools] + [text for text, _ in train_queries]
+    packs = builtin()
+    pack_texts = [tokens.of_tool(tool) for tool in packs]
+    pack_tasks = [(tokens.ids(task), idx) for idx, tool in enumerate(packs) for task in tool["tasks"]]
+    known += pack_texts + [text for text, _ in pack_tasks]
     model = Projection(rows, inverse_document_frequency(known, len(rows)))
 
     def thinned(text: list[int], rate: float) -> list[int]:
@@ -107,6 +111,10 @@ def train(tokens: Tokens, rows: np.ndarray) -> Projection:
         names = model([thinned(name, DROPPED_OF_QUERY) for _, name in drawn])
         logits, diagonal = model.logits(texts, names), torch.arange(len(drawn))
         loss = loss + cross_entropy(logits, diagonal) + cross_entropy(logits.T, diagonal)
+        tasks = model([thinned(text, DROPPED_OF_TASK) for text, _ in pack_tasks])
+        tools = model([thinned(text, DROPPED_OF_TOOL) for text in pack_texts])
+        wanted = torch.tensor([idx for _, idx in pack_tasks])
+        loss = loss + cross_entropy(model.logits(tasks, tools), wanted, label_smoothing=SMOOTHING)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: ExplainArgs, globals: &Globals) -> Result<u8> {
         return failed(&error, &source, String::new(), globals);
     }
     let runtime = tools::open(arguments.tools, globals)?;
-    let signatures: Vec<Signature> = runtime.catalogue().tools().map(|tool| tool.signature.clone()).collect();
+    let signatures: Vec<Signature> = runtime.catalogue().tools().map(|tool| tool.signature).collect();
     let explained = mote_script::explain(&source, &limits, &signatures, &[]);
     let found = match explained {
         Ok(found) => found,

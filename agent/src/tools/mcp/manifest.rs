@@ -51,6 +51,13 @@ impl Manifests {
         fits.then_some(Listing { summary: manifest.summary, tools: manifest.tools })
     }
 
+    /// What is equal as long as the file of `server` is, without reading it; nothing if there is none.
+    pub(crate) fn stamp(&self, name: &str, server: &McpServer) -> Option<String> {
+        let file = fs::metadata(self.file(name)).ok()?;
+        let changed = file.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some(format!("{} {} {}", command_sha256(server), file.len(), changed.as_nanos()))
+    }
+
     /// Remembers what `server` said; a power cut leaves the old file or the new one.
     pub(crate) fn save(&self, name: &str, server: &McpServer, listing: &Listing) -> io::Result<()> {
         let manifest = Manifest {

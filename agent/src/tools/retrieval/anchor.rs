@@ -71,12 +71,12 @@ impl Anchor {
     }
 
     /// The hash of the projection: embeddings made by different ones can't be compared.
-    pub(super) fn sha256(&self) -> &[u8; 32] {
+    pub(crate) fn sha256(&self) -> &[u8; 32] {
         &self.sha256
     }
 
     /// Values of an embedding.
-    pub(super) fn dim(&self) -> usize {
+    pub(crate) fn dim(&self) -> usize {
         self.trained.bias.len()
     }
 

@@ -1,8 +1,11 @@
 //! BM25 over weighted words (BM25F: Robertson, Zaragoza and Taylor, "Simple BM25 extension to multiple weighted fields", CIKM 2004):
 //! the counts of a word in the fields of a tool are weighted and added up before they are saturated, so that a word in the name and in
-//! three examples is one word seen often. Postings are built once and are read only; a query looks at nothing but its own words.
+//! three examples is one word seen often. A query looks at nothing but the postings of its own words, in the segment of each server;
+//! how rare a word is, and how long a tool's text is, count over all of them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+
+use crate::tools::catalogue::Segment;
 
 /// How fast repetition of a word stops to count; the usual value.
 const K1: f32 = 1.2;
@@ -10,52 +13,57 @@ const K1: f32 = 1.2;
 /// How much a long description is held against a tool; the usual value.
 const B: f32 = 0.75;
 
-/// The words of all tools, ready for queries.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Postings {
-    by_word: HashMap<String, Vec<Posting>>,
-    lengths: Vec<f32>,
-    total_length: f32,
-}
+/// What it counts for that a worked example puts its task in all words of the query.
+const PATTERN_WEIGHT: f32 = 24.0;
 
-#[derive(Clone, Copy, Debug)]
-struct Posting {
-    tool_idx: usize,
-    weight: f32,
-}
-
-impl Postings {
-    /// Adds the next tool: its words, each with what it counts for.
-    pub(super) fn add(&mut self, words: impl IntoIterator<Item = (f32, String)>) {
-        let mut weights: HashMap<String, f32> = HashMap::new();
-        let mut length = 0.0;
-        for (weight, word) in words {
-            *weights.entry(word).or_default() += weight;
-            length += weight;
+/// Adds how much each tool's worked tasks are put in the words of the query: the share of pairs of words that both have. What a
+/// segment keeps is what a pair counts for in the one task that has it most, times `steps`. The share counts squared: one pair that
+/// many questions have, such as `what is`, says next to nothing, and a whole question everything.
+pub(super) fn add_patterns(scores: &mut [f32], segments: &[&Segment], pairs: &[String], steps: f32) {
+    let per_step = 1.0 / steps / (pairs.len() as f32).sqrt().max(1.0);
+    let mut rest = scores;
+    for segment in segments {
+        let (own, others) = rest.split_at_mut(segment.n_tools().min(rest.len()));
+        rest = others;
+        if !segment.has_pairs() {
+            continue;
         }
-        let tool_idx = self.lengths.len();
-        self.lengths.push(length);
-        self.total_length += length;
-        for (word, weight) in weights {
-            self.by_word.entry(word).or_default().push(Posting { tool_idx, weight });
+        let mut shares: BTreeMap<usize, f32> = BTreeMap::new();
+        for (tool_idx, share) in pairs.iter().flat_map(|pair| segment.postings(pair)) {
+            *shares.entry(tool_idx).or_default() += per_step * share;
         }
-    }
-
-    /// A score for every tool, zero for one that shares no word with the query.
-    pub(super) fn scores(&self, mut query: Vec<String>) -> Vec<f32> {
-        query.sort_unstable();
-        query.dedup();
-        let n_tools = self.lengths.len() as f32;
-        let mean_length = self.total_length / n_tools.max(1.0);
-        let mut scores = vec![0.0; self.lengths.len()];
-        for postings in query.iter().filter_map(|word| self.by_word.get(word)) {
-            let n_with = postings.len() as f32;
-            let idf = (1.0 + (n_tools - n_with + 0.5) / (n_with + 0.5)).ln();
-            for posting in postings {
-                let norm = K1 * (1.0 - B + B * self.lengths[posting.tool_idx] / mean_length);
-                scores[posting.tool_idx] += idf * posting.weight * (K1 + 1.0) / (posting.weight + norm);
+        for (tool_idx, share) in shares {
+            if let Some(score) = own.get_mut(tool_idx) {
+                *score += PATTERN_WEIGHT * share * share;
             }
         }
-        scores
     }
+}
+
+/// A score for every tool of all segments in order, zero for one that shares no word with the query.
+pub(super) fn scores(segments: &[&Segment], mut query: Vec<String>) -> Vec<f32> {
+    query.sort_unstable();
+    query.dedup();
+    let n_all: usize = segments.iter().map(|segment| segment.n_tools()).sum();
+    let n_tools = n_all as f32;
+    let mean_length = segments.iter().map(|segment| segment.total_length()).sum::<f32>() / n_tools.max(1.0);
+    let mut scores = vec![0.0; n_all];
+    for word in query {
+        let postings: Vec<_> = segments.iter().map(|segment| segment.postings(&word)).collect();
+        let n_with = postings.iter().map(ExactSizeIterator::len).sum::<usize>() as f32;
+        let idf = (1.0 + (n_tools - n_with + 0.5) / (n_with + 0.5)).ln();
+        let mut rest = scores.as_mut_slice();
+        for (segment, postings) in segments.iter().zip(postings) {
+            let (own, others) = rest.split_at_mut(segment.n_tools());
+            rest = others;
+            for (tool_idx, weight) in postings {
+                let (length, factor) = segment.length_and_factor(tool_idx);
+                let norm = K1 * (1.0 - B + B * length / mean_length);
+                if let Some(score) = own.get_mut(tool_idx) {
+                    *score += factor * idf * weight * (K1 + 1.0) / (weight + norm);
+                }
+            }
+        }
+    }
+    scores
 }

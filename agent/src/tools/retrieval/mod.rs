@@ -6,18 +6,15 @@
 //! It does not decide how many tools a prompt holds, nor does it translate.
 
 mod anchor;
-mod embeddings;
 mod lexical;
 mod words;
 
 use std::cmp::Ordering;
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use self::anchor::KnownWords;
-use self::embeddings::Embeddings;
-use self::lexical::Postings;
-use self::words::{asked, stems, without_quoted, words};
-use super::catalogue::{Catalogue, Server, ToolEntry, ToolId};
+use self::words::{asked, pairs, stems, without_quoted, words};
+use super::catalogue::{Catalogue, Document, Segment, Server, ToolEntry, ToolId};
 use crate::error::Result;
 
 pub use self::anchor::Anchor;
@@ -43,6 +40,12 @@ const REQUIRED_DISCOUNT: f32 = 0.02;
 /// Required arguments that are held against a tool.
 const MAX_DISCOUNTED: usize = 5;
 
+/// What a pair of words is multiplied with where it is kept: a share is below one, and tenths of it are too coarse.
+const PAIR_STEPS: f32 = 10.0;
+
+/// Tools of the catalogue on which the anchor's share was chosen.
+const N_TOOLS_OF_SHARE: usize = 199;
+
 /// A tool that may fit, and how well; scores of different queries can't be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
@@ -66,43 +69,18 @@ pub enum Ranking {
 }
 
 /// A catalogue, ready for queries.
-#[derive(Clone, Debug, Default)]
-pub struct Index {
-    tools: Vec<ToolId>,
-    postings: Postings,
-    factors: Vec<f32>,
-    anchored: Option<(Anchor, Embeddings)>,
+#[derive(Clone, Debug)]
+pub struct Index<'a> {
+    servers: &'a [Server],
+    segments: Vec<&'a Segment>,
+    anchor: Option<&'a Anchor>,
 }
 
-impl Index {
-    /// Reads every tool of the catalogue once.
-    pub fn build(catalogue: &Catalogue) -> Index {
-        let mut index = Index::default();
-        for (server, tool) in
-            catalogue.servers().iter().flat_map(|server| server.tools.iter().map(move |tool| (server, tool)))
-        {
-            let weighted = |(weight, text): (f32, String)| stems(&text).into_iter().map(move |word| (weight, word));
-            index.postings.add(fields(server, tool).into_iter().flat_map(weighted));
-            let n_required = tool.signature.params.iter().filter(|param| param.required).count();
-            index.factors.push(1.0 - REQUIRED_DISCOUNT * n_required.min(MAX_DISCOUNTED) as f32);
-            index.tools.push(tool.id.clone());
-        }
-        index
-    }
-
-    /// Adds the anchor's half, for the catalogue that the index was built from; `cache` is a file that remembers embeddings.
-    ///
-    /// # Errors
-    /// Those of the anchor's tokenizer.
-    pub fn anchor(&mut self, catalogue: &Catalogue, anchor: Anchor, cache: Option<&Path>) -> Result<()> {
-        let texts: Vec<Vec<String>> = catalogue
-            .servers()
-            .iter()
-            .flat_map(|server| server.tools.iter().map(move |tool| anchored_texts(server, tool)))
-            .collect();
-        let embeddings = Embeddings::of(&texts, &anchor, cache)?;
-        self.anchored = Some((anchor, embeddings));
-        Ok(())
+impl<'a> Index<'a> {
+    /// Searches `catalogue`, by meaning too where its servers were embedded by `anchor`.
+    pub fn new(catalogue: &'a Catalogue, anchor: Option<&'a Anchor>) -> Index<'a> {
+        let servers = catalogue.servers();
+        Index { servers, segments: servers.iter().map(Server::segment).collect(), anchor }
     }
 
     /// The `k` best tools, best first; equals in the order of the catalogue.
@@ -111,63 +89,105 @@ impl Index {
             tracing::warn!("the anchor is left out: {error}");
             self.by_words(query)
         });
-        best(scores, k).map(|(idx, score)| Candidate { tool: self.tools[idx].clone(), score }).collect()
+        best(scores, k).filter_map(|(idx, score)| Some(Candidate { tool: self.tool(idx)?, score })).collect()
+    }
+
+    /// The `k` servers whose best tools fit best, best first.
+    pub fn search_servers(&self, query: &str, k: usize) -> Vec<&'a Server> {
+        let scores = self.scores(query).unwrap_or_else(|_| self.by_words(query));
+        let mut rest = scores.as_slice();
+        let mut of_servers = Vec::new();
+        for segment in &self.segments {
+            let (own, others) = rest.split_at(segment.n_tools().min(rest.len()));
+            rest = others;
+            of_servers.push(own.iter().fold(0.0_f32, |best, score| best.max(*score)));
+        }
+        best(of_servers, k).filter_map(|(idx, _)| self.servers.get(idx)).collect()
     }
 
     fn scores(&self, query: &str) -> Result<Vec<f32>> {
         let mut scores = self.by_words(query);
-        if let Some((anchor, _)) = &self.anchored {
-            let weight = 2.0 * anchor.sharpness();
+        if let Some(anchor) = self.anchor {
+            let n_tools = self.segments.iter().map(|segment| segment.n_tools()).sum();
+            let weight = 2.0 * anchor.sharpness() * growth(n_tools);
             scores.iter_mut().zip(self.cosines(query)?).for_each(|(score, cosine)| *score += weight * cosine.max(0.0));
         }
         Ok(scores)
     }
 
     fn by_words(&self, query: &str) -> Vec<f32> {
-        let scores = self.postings.scores(asked(query));
-        scores.into_iter().zip(&self.factors).map(|(score, factor)| score * factor).collect()
+        let mut scores = lexical::scores(&self.segments, asked(query));
+        lexical::add_patterns(&mut scores, &self.segments, &pairs(query), PAIR_STEPS);
+        scores
     }
 
+    /// The cosine of each tool; zero for one without an embedding.
     fn cosines(&self, query: &str) -> Result<Vec<f32>> {
-        match &self.anchored {
-            Some((anchor, embeddings)) => Ok(embeddings.cosines(&anchor.embed([query], &mut KnownWords::new())?)),
-            None => Ok(Vec::new()),
+        let Some(anchor) = self.anchor else { return Ok(Vec::new()) };
+        let query = anchor.embed([query], &mut KnownWords::new())?;
+        let mut cosines = Vec::new();
+        for (server, segment) in self.servers.iter().zip(&self.segments) {
+            let n_before = cosines.len();
+            if server.anchor == Some(*anchor.sha256()) {
+                cosines.extend(segment.cosines(&query.values, query.scale));
+            }
+            cosines.resize(n_before + segment.n_tools(), 0.0);
         }
+        Ok(cosines)
+    }
+
+    fn tool(&self, mut idx: usize) -> Option<ToolId> {
+        for (server, segment) in self.servers.iter().zip(&self.segments) {
+            if idx < segment.n_tools() {
+                return Some(ToolId::new(&server.name, segment.name(idx)));
+            }
+            idx -= segment.n_tools();
+        }
+        None
     }
 }
 
 /// An index that ranks in every way there is, to compare them.
 #[derive(Clone, Debug)]
-pub struct Comparison {
-    index: Index,
-    plain: Postings,
+pub struct Comparison<'a> {
+    index: Index<'a>,
+    plain: Vec<Segment>,
 }
 
-impl Comparison {
-    /// Compares rankings of this catalogue by this index of it.
-    pub fn new(catalogue: &Catalogue, index: Index) -> Comparison {
-        let mut plain = Postings::default();
-        for (server, tool) in
-            catalogue.servers().iter().flat_map(|server| server.tools.iter().map(move |tool| (server, tool)))
-        {
-            plain.add(fields(server, tool).into_iter().flat_map(|(_, text)| words(&text)).map(|word| (1.0, word)));
-        }
-        Comparison { index, plain }
+impl<'a> Comparison<'a> {
+    /// Compares rankings by this index.
+    pub fn new(index: Index<'a>) -> Comparison<'a> {
+        let plain = index.servers.iter().map(|server| {
+            let tools: Vec<ToolEntry> = server.tools().collect();
+            let document = |tool: &ToolEntry| {
+                let all = fields(&server.wire_name, tool).into_iter().flat_map(|(_, text)| words(&text));
+                Document { words: all.map(|word| (1.0, word)).collect(), factor: 1.0, ..Document::default() }
+            };
+            Segment::encode(&tools, &tools.iter().map(document).collect::<Vec<_>>())
+        });
+        Comparison { plain: plain.collect(), index }
     }
 
     /// The `k` best tools of a ranking.
     ///
     /// # Errors
     /// Those of the anchor's tokenizer.
-    pub fn search(&self, ranking: Ranking, query: &str, k: usize) -> Result<Vec<&ToolId>> {
+    pub fn search(&self, ranking: Ranking, query: &str, k: usize) -> Result<Vec<ToolId>> {
         let scores = match ranking {
-            Ranking::Plain => self.plain.scores(words(query)),
+            Ranking::Plain => lexical::scores(&self.plain.iter().collect::<Vec<_>>(), words(query)),
             Ranking::Words => self.index.by_words(query),
             Ranking::Anchor => self.index.cosines(query)?,
             Ranking::Hybrid => self.index.scores(query)?,
         };
-        Ok(best(scores, k).filter_map(|(idx, _)| self.index.tools.get(idx)).collect())
+        Ok(best(scores, k).filter_map(|(idx, _)| self.index.tool(idx)).collect())
     }
+}
+
+/// What the anchor counts for more in a large catalogue: idf grows with ln n, a cosine does not, and half of that growth (as a power)
+/// lies between what short tasks and long ones want.
+fn growth(n_tools: usize) -> f32 {
+    let (n_tools, n_of_share) = (n_tools.max(N_TOOLS_OF_SHARE) as f32, N_TOOLS_OF_SHARE as f32);
+    (n_tools.ln() / n_of_share.ln()).sqrt()
 }
 
 fn best(scores: Vec<f32>, k: usize) -> impl Iterator<Item = (usize, f32)> {
@@ -182,22 +202,62 @@ fn best(scores: Vec<f32>, k: usize) -> impl Iterator<Item = (usize, f32)> {
     ranked.into_iter()
 }
 
+/// What a search knows of the tools of one server, by words and by `anchor` if there is one.
+pub(super) fn documents(server: &str, tools: &[ToolEntry], anchor: Option<&Anchor>) -> Vec<Document> {
+    let mut known = KnownWords::new();
+    let document = |tool: &ToolEntry| {
+        let fields = fields(server, tool);
+        let n_required = tool.signature.params.iter().filter(|param| param.required).count();
+        let weighted = |(weight, text): &(f32, String)| {
+            let weight = *weight;
+            stems(text).into_iter().map(move |word| (weight, word))
+        };
+        let embedded = anchor.map(|anchor| {
+            let weighty = fields.iter().filter(|(weight, _)| *weight > PARAMETER_DESCRIPTION_WEIGHT);
+            anchor.embed(weighty.map(|(_, text)| text.as_str()), &mut known)
+        });
+        Ok(Document {
+            words: fields.iter().flat_map(weighted).collect(),
+            pairs: patterns(tool),
+            factor: 1.0 - REQUIRED_DISCOUNT * n_required.min(MAX_DISCOUNTED) as f32,
+            embedding: embedded.transpose()?.map(|it| (it.scale, it.values)).unwrap_or_default(),
+        })
+    };
+    let documented: Result<Vec<Document>> = tools.iter().map(document).collect();
+    match (documented, anchor) {
+        (Ok(documents), _) => documents,
+        (Err(error), Some(_)) => {
+            tracing::warn!("tools of {server} are found by words alone: {error}");
+            documents(server, tools, None)
+        }
+        (Err(_), None) => Vec::new(),
+    }
+}
+
+/// The pairs of words of a tool's worked tasks, each with what it counts for in the task that has it most.
+fn patterns(tool: &ToolEntry) -> Vec<(f32, String)> {
+    let mut shares: BTreeMap<String, f32> = BTreeMap::new();
+    for example in tool.examples.iter().filter(|example| !example.generated) {
+        let pairs = pairs(&example.task);
+        let share = 1.0 / (pairs.len() as f32).sqrt().max(1.0);
+        for pair in pairs {
+            let most = shares.entry(pair).or_default();
+            *most = most.max(share);
+        }
+    }
+    shares.into_iter().map(|(pair, share)| (PAIR_STEPS * share, pair)).collect()
+}
+
 /// The texts of a tool, with what their words count for. Names are those on the wire, where `camelCase` is not lost yet.
-fn fields(server: &Server, tool: &ToolEntry) -> Vec<(f32, String)> {
+fn fields(server: &str, tool: &ToolEntry) -> Vec<(f32, String)> {
     let tasks = tool.examples.iter().filter(|example| !example.generated);
     let tasks = tasks.map(|example| (TASK_WEIGHT, example.task.clone()));
     let names = tool.parameter_names().into_iter().map(|name| (PARAMETER_WEIGHT, name.to_owned()));
     let said = tool.parameter_descriptions().into_iter();
     let said = said.map(|text| (PARAMETER_DESCRIPTION_WEIGHT, without_quoted(text)));
-    let name = format!("{} {}", server.wire_name, tool.wire_name);
+    let name = format!("{server} {}", tool.wire_name);
     let fields = [(NAME_WEIGHT, name), (DESCRIPTION_WEIGHT, tool.description.clone())];
     fields.into_iter().chain(tasks).chain(names).chain(said).collect()
-}
-
-/// What of a tool is embedded: all but what is said of its parameters.
-fn anchored_texts(server: &Server, tool: &ToolEntry) -> Vec<String> {
-    let weighty = fields(server, tool).into_iter().filter(|(weight, _)| *weight > PARAMETER_DESCRIPTION_WEIGHT);
-    weighty.map(|(_, text)| text).collect()
 }
 
 #[cfg(test)]
@@ -208,15 +268,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tools::catalogue::{Server, ServerKind, ServerState, ToolDescription};
+    use crate::tools::catalogue::{Said, Server, ServerKind, ToolDescription};
+    use crate::tools::learn::Results;
 
-    type Said = (String, String, Vec<String>);
+    type Tool = (String, String, Vec<String>);
 
-    fn catalogue(tools: &[Said]) -> Catalogue {
-        let (name, state) = ("srv".to_owned(), ServerState::Discovering);
-        let kind = ServerKind::Mcp { command: String::new() };
-        let mut server =
-            Server { wire_name: name.clone(), name, summary: String::new(), kind, state, tools: Vec::new() };
+    fn catalogue(tools: &[Tool], anchor: Option<&Anchor>) -> Catalogue {
+        let mut server = Server::new("srv", "srv", ServerKind::Mcp { command: String::new() });
         let said = tools.iter().enumerate().map(|(idx, (name, description, parameters))| {
             let property = |name: &String| (name.clone(), json!({"description": format!("the one's {name} 'c'")}));
             let properties: serde_json::Map<_, _> = parameters.iter().map(property).collect();
@@ -228,7 +286,12 @@ mod tests {
                 read_only_hint: false,
             }
         });
-        assert_eq!(server.describe("", said.collect(), &|_| false), Vec::<String>::new());
+        assert_eq!(
+            server.describe(Said { summary: "", tools: said.collect(), learned: &Results::default() }, anchor, &|_| {
+                false
+            }),
+            Vec::<String>::new()
+        );
         Catalogue::new(vec![server])
     }
 
@@ -280,8 +343,8 @@ mod tests {
             tools in prop::collection::vec(("[ab]{1,2}", "([abc]{1,2} ){0,6}", prop::collection::vec("[abd]{1,2}", 0..3)), 1..8),
             query in "([abcde]{1,2} ){0,5}",
         ) {
-            let catalogue = catalogue(&tools);
-            let found = Index::build(&catalogue).search(&query, usize::MAX);
+            let catalogue = catalogue(&tools, None);
+            let found = Index::new(&catalogue, None).search(&query, usize::MAX);
             let mut expected = by_the_formula(&catalogue, &query);
             prop_assert_eq!(found.len(), expected.len());
             prop_assert!(found.windows(2).all(|pair| pair[0].score >= pair[1].score));
@@ -295,8 +358,9 @@ mod tests {
 
     #[test]
     fn an_empty_catalogue_finds_nothing() {
-        assert_eq!(Index::build(&Catalogue::default()).search("anything", 5), []);
-        assert_eq!(Index::build(&catalogue(&[("a".into(), "b".into(), vec![])])).search("", 5), []);
+        assert_eq!(Index::new(&Catalogue::default(), None).search("anything", 5), []);
+        let one = catalogue(&[("a".into(), "b".into(), vec![])], None);
+        assert_eq!(Index::new(&one, None).search("", 5), []);
     }
 
     #[test]
@@ -306,31 +370,19 @@ mod tests {
     }
 
     #[test]
-    fn meaning_counts_beside_words_and_is_remembered() {
-        let catalogue = catalogue(&[("alpha".into(), "beta".into(), vec![]), ("gamma".into(), "delta".into(), vec![])]);
-        let folder = tempfile::tempdir().unwrap();
-        let cache = folder.path().join("cache").join("embeddings.bin");
-        let search = |seed: u32| {
-            let mut index = Index::build(&catalogue);
-            index.anchor(&catalogue, anchor::tests::made_up(seed), Some(&cache)).unwrap();
-            let comparison = Comparison::new(&catalogue, index.clone());
-            let by_anchor = comparison.search(Ranking::Anchor, "gamma", 9).unwrap().len();
-            assert_eq!(comparison.search(Ranking::Words, "gamma", 9).unwrap().len(), 1);
-            assert!(by_anchor > 0);
-            index.search("gamma", 9)
-        };
-        let first = search(1);
-        assert_eq!(first[0].tool.to_string(), "srv.gamma_1");
-        assert!(first[0].score > Index::build(&catalogue).search("gamma", 1)[0].score);
-        let kept = std::fs::read(&cache).unwrap();
-        assert_eq!((search(1), std::fs::read(&cache).unwrap()), (first.clone(), kept.clone()));
-        for damaged in [&kept[..kept.len() - 1], b"", &[0xff; 300]] {
-            std::fs::write(&cache, damaged).unwrap();
-            assert_eq!(search(1), first);
-            assert_eq!(std::fs::read(&cache).unwrap().len(), kept.len());
-        }
-        search(2);
-        assert_ne!(std::fs::read(&cache).unwrap()[8..40], kept[8..40], "of another anchor nothing is taken over");
-        assert_eq!(search(1), first);
+    fn meaning_counts_beside_words_where_it_is_of_the_same_anchor() {
+        let tools = [("alpha".into(), "beta".into(), vec![]), ("gamma".into(), "delta".into(), vec![])];
+        let [one, other] = [1, 2].map(anchor::tests::made_up);
+        let catalogue = catalogue(&tools, Some(&one));
+        let both = Index::new(&catalogue, Some(&one));
+        let by_words = Index::new(&catalogue, None).search("gamma", 9);
+        let comparison = Comparison::new(both.clone());
+        assert!(!comparison.search(Ranking::Anchor, "gamma", 9).unwrap().is_empty());
+        assert_eq!(comparison.search(Ranking::Words, "gamma", 9).unwrap().len(), 1);
+        let found = both.search("gamma", 9);
+        assert_eq!(found[0].tool.to_string(), "srv.gamma_1");
+        assert!(found[0].score > by_words[0].score);
+        assert_eq!(Index::new(&catalogue, Some(&other)).search("gamma", 9), by_words);
+        assert_eq!(both.search_servers("gamma", 3)[0].name, "srv");
     }
 }

@@ -53,6 +53,23 @@ pub(crate) fn asked(query: &str) -> Vec<String> {
     found
 }
 
+/// The neighbouring words of a text, as a person puts a question: all of them, those that say little too, and `#` for a number, a path
+/// or a file, which differ from task to task.
+pub(crate) fn pairs(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut before = "^".to_owned();
+    for word in text.split_whitespace().take(MAX_WORDS) {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '/').to_lowercase();
+        let word =
+            if word.contains(|c: char| c.is_ascii_digit() || matches!(c, '/' | '.')) { "#".to_owned() } else { word };
+        found.push(format!("{before} {word}"));
+        before = word;
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// Whether a sign of arithmetic stands between numbers or brackets. A stroke or a dash needs room around it: it may belong to a date.
 fn is_arithmetic(text: &str) -> bool {
     let operand = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit() || matches!(c, '(' | ')' | '.'));
@@ -131,7 +148,7 @@ fn finish(word: &mut String, found: &mut Vec<String>) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{asked, stems, words};
+    use super::{asked, pairs, stems, words};
 
     proptest! {
         #[test]
@@ -145,6 +162,12 @@ mod tests {
     fn names_and_questions_are_taken_apart() {
         let taken = words("What is 17.5% of the minLot_size in README.md? Größe HTTPServer");
         assert_eq!(taken, ["17", "5", "percent", "min", "lot", "size", "readme", "md", "größe", "httpserver"]);
+    }
+
+    #[test]
+    fn a_question_is_its_pairs_of_words() {
+        assert_eq!(pairs("What time is it in Oslo?"), ["^ what", "in oslo", "is it", "it in", "time is", "what time"]);
+        assert_eq!(pairs("Read notes.md, lines 2-5"), ["# lines", "^ read", "lines #", "read #"]);
     }
 
     #[test]
