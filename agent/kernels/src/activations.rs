@@ -206,6 +206,7 @@ impl Activations {
     ///
     /// One pointer with constant distances then reads a whole tile: with one for each token the addresses do not fit in
     /// the registers, which cost a third of the speed.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn tiles(&self) -> &[u32] {
         &self.tiles
     }

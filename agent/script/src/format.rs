@@ -336,6 +336,15 @@ impl Heap {
                     self.format(Value::Int(whole), &format!("{align}{sign}{zero}{size}d"))?
                 }
                 'f' | 'F' | 'e' | 'E' | 'g' | 'G' | 'x' | 'X' | 'o' => {
+                    let needs =
+                        if "xXo".contains(kind) { "an integer is required" } else { "a real number is required" };
+                    match (Number::of(value), kind) {
+                        (Some(Number::Int(_)), _) | (Some(_), 'f' | 'F' | 'e' | 'E' | 'g' | 'G') => {}
+                        _ => {
+                            let message = format!("%{kind} format: {needs}, not {}", self.type_name(value));
+                            return raise_with(Class::TypeError, message, "write int(x) or float(x) first");
+                        }
+                    }
                     let align = if zero.is_empty() { left } else { "" };
                     self.format(value, &format!("{align}{sign}{zero}{size}{kind}"))?
                 }

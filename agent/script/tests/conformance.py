@@ -24,7 +24,12 @@ class TooMuch(BaseException):
     """No `except` of a program catches it."""
 
 
+stopped = False
+
+
 def stop(*_: object) -> None:
+    global stopped
+    stopped = True
     raise TooMuch
 
 
@@ -33,7 +38,7 @@ class Out(io.StringIO):
 
     def write(self, text: str) -> int:
         if self.tell() + len(text) > PRINTED:
-            raise TooMuch
+            stop()
         return super().write(text)
 
 
@@ -45,6 +50,8 @@ def run(source: str) -> dict:
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         tree.body[-1] = ast.Assign([ast.Name("__last", ast.Store())], tree.body[-1].value)
         ast.fix_missing_locations(tree)
+    global stopped
+    stopped = False
     out = Out()
     scope: dict = {}
     error = None
@@ -62,7 +69,8 @@ def run(source: str) -> dict:
             error = type(e).__name__
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-    return {"source": source, "output": out.getvalue(), "error": error}
+    # A `finally` of the program may have raised something else on the way out.
+    return {"source": source, "output": out.getvalue(), "error": "TooMuch" if stopped else error}
 
 
 def main() -> None:

@@ -281,7 +281,7 @@ fn commands_show_tools_limits_and_save_a_program() {
         -- stdout
         a 1
         fuel: 8 of 5000000
-        bytes: 483 of 16777216
+        bytes: 13531 of 16777216
         nesting: at most 100
         frames: at most 100
         calls: 0 of 100
