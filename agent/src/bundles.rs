@@ -129,6 +129,9 @@ fn need_room(folder: &Path, bytes: u64) -> Result<()> {
 }
 
 fn copy(from: &Path, to: &Path, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<()> {
+    if std::fs::metadata(from).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(Error::new(ErrorKind::Configuration, format!("not a regular file: {}", from.display())));
+    }
     let mut source = File::open(from).map_err(|error| unreadable(from, &error))?;
     let mut target = File::create_new(to).map_err(|error| unwritable(to, &error))?;
     let mut chunk = vec![0; COPY_CHUNK_BYTES];

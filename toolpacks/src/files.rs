@@ -42,7 +42,20 @@ pub(crate) fn open(path: &Path, shown: &str) -> Result<File, Error> {
     let file =
         File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|e| Error::io("read", shown, &e.into()))?);
     regular(file.metadata())?;
+    refuse_processes(path, shown)?;
     Ok(file)
+}
+
+/// The files of a process in `/proc` hold its environment and memory, with all secrets in them.
+fn refuse_processes(path: &Path, shown: &str) -> Result<(), Error> {
+    let real = std::fs::canonicalize(path).map_err(|e| Error::io("read", shown, &e))?;
+    let process = real.strip_prefix("/proc").ok().and_then(|rest| rest.iter().next());
+    match process.and_then(|name| name.to_str()) {
+        Some(name) if name.bytes().all(|b| b.is_ascii_digit()) => {
+            Err(Error::new(ErrorKind::Permission, format!("is a file of a process, which may hold secrets: {shown}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The whole of a file of at most `max_bytes`.

@@ -4,7 +4,6 @@
 //! Invariant: every pair of an [`Adapter`] has the shapes of the matrix of its name, and finite numbers.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use crate::bundle::{Bundle, hex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::shorten;
 use crate::map::FileMap;
+use crate::regular;
 
 /// A rank of 64 for every matrix of a 4B model is 400 MB.
 const MAX_ADAPTER_BYTES: u64 = 2 << 30;
@@ -56,7 +56,7 @@ impl Adapter {
     /// `Missing`, `Io`, `Format` for a file that is not of the form, `Shape` and `Mismatch` for one that does not fit the bundle;
     /// the message names the tensor.
     pub fn open(path: &Path, bundle: &Bundle) -> Result<Adapter> {
-        let file = File::open(path).map_err(|e| match e.kind() {
+        let file = regular::open(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => Error::new(ErrorKind::Missing, format!("no such file: {}", path.display())),
             _ => Error::new(ErrorKind::Io, format!("cannot read ({e}): {}", path.display())),
         })?;

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::embedding::EmbeddingTable;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{FileRecord, MAX_MANIFEST_BYTES, Manifest, shorten};
+use crate::regular;
 use crate::tokenizer::Tokenizer;
 use crate::weights::Weights;
 
@@ -183,15 +184,15 @@ fn read_limited(dir: &Path, name: &str, limit: u64) -> Result<Vec<u8>> {
 
 fn open(dir: &Path, name: &str) -> Result<(File, u64)> {
     let path = dir.join(name);
-    let file = File::open(&path).map_err(|e| match e.kind() {
+    let file = regular::open(&path).map_err(|e| match e.kind() {
+        io::ErrorKind::InvalidInput => {
+            Error::bundle(ErrorKind::Format, format!("not a regular file: {}", path.display()))
+        }
         io::ErrorKind::NotFound => Error::new(ErrorKind::Missing, format!("no such file: {}", path.display()))
             .hint("list the bundles there are with: mote model list"),
         _ => io_error(name, &e),
     })?;
     let metadata = file.metadata().map_err(|e| io_error(name, &e))?;
-    if !metadata.is_file() {
-        return Err(Error::bundle(ErrorKind::Format, format!("not a regular file: {}", path.display())));
-    }
     Ok((file, metadata.len()))
 }
 

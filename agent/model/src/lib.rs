@@ -24,6 +24,7 @@ mod bundle;
 mod embedding;
 mod manifest;
 mod map;
+mod regular;
 mod tokenizer;
 mod vocabulary;
 mod weights;

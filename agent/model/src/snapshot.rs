@@ -18,6 +18,7 @@ use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::map::FileMap;
 use crate::model::Model;
+use crate::regular;
 
 const MAGIC: &[u8; 8] = b"MOTEKVS\0";
 const SNAPSHOT_VERSION: u32 = 1;
@@ -53,7 +54,7 @@ impl Model {
     /// `Missing`, `Version`, `Truncated`, `Format` or `HashMismatch` for a file that is no whole snapshot; `Mismatch` for one of
     /// another bundle, adapter, kind of KV cache or kernels; `ContextFull` if it does not fit the window.
     pub fn restore(&self, path: &Path, adapter: Option<&Adapter>) -> Result<Conversation> {
-        let file = File::open(path).map_err(|e| match e.kind() {
+        let file = regular::open(path).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => Error::new(ErrorKind::Missing, format!("no such file: {}", path.display())),
             _ => Error::new(ErrorKind::Io, format!("cannot read ({e}): {}", path.display())),
         })?;

@@ -4,7 +4,7 @@ use crate::args::Args;
 use crate::ast::BinOp;
 use crate::display;
 use crate::heap::{Heap, Object, Outcome, Trap, corrupt, raise, raise_with};
-use crate::ops::{Number, float_divmod, index_of, int_divmod, is_type, overflow, range_len, whole};
+use crate::ops::{Number, float_divmod, index_of, int_divmod, is_type, overflow, range_len, truncated, whole};
 use crate::value::{Builtin, Class, Value};
 use std::cmp::Ordering;
 
@@ -352,12 +352,7 @@ impl Heap {
             (Value::Unbound, _) => return Ok(Value::Int(0)),
             (_, Some(Number::Int(n))) => return Ok(Value::Int(n)),
             (_, Some(Number::Float(n))) => {
-                return match whole(n.trunc()) {
-                    Some(n) => Ok(Value::Int(n)),
-                    None if n.is_nan() => raise(Class::ValueError, "cannot convert float NaN to integer"),
-                    None if n.is_infinite() => raise(Class::OverflowError, "cannot convert float infinity to integer"),
-                    None => overflow(),
-                };
+                return truncated(n).map(Value::Int);
             }
             _ => {}
         }

@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::display;
 use crate::heap::{Heap, Outcome, raise, raise_with};
-use crate::ops::Number;
+use crate::ops::{Number, truncated};
 use crate::value::{Class, Value};
 
 /// Widths and precisions beyond this are refused: no one reads them.
@@ -138,6 +138,7 @@ impl Heap {
                 let magnitude = n.abs();
                 let precision = parsed.precision.unwrap_or(6);
                 let digits = match kind {
+                    Some('d' | 'x' | 'X' | 'o' | 'b' | 'c') => return unknown(kind.unwrap_or('d')),
                     _ if !magnitude.is_finite() => display::float(magnitude) + if kind == Some('%') { "%" } else { "" },
                     Some('f' | 'F') => format!("{magnitude:.precision$}"),
                     Some('%') => format!("{:.precision$}%", magnitude * 100.0),
@@ -325,7 +326,7 @@ impl Heap {
                 'd' | 'i' | 'u' => {
                     let whole = match Number::of(value) {
                         Some(Number::Int(n)) => n,
-                        Some(Number::Float(n)) => n as i64,
+                        Some(Number::Float(n)) => truncated(n)?,
                         None => {
                             let message =
                                 format!("%{kind} format: a real number is required, not {}", self.type_name(value));

@@ -249,7 +249,7 @@ impl Grammar {
     fn terminals(&mut self, options: &Options) {
         let n = options.string_chars;
         let mut reserved: Vec<&str> = KEYWORDS.to_vec();
-        self.rule("COMMENT", &format!("/# [^\\n\\r]{{1,{n}}}\\n/"));
+        self.rule("COMMENT", &format!("/# [^\\x00-\\x1f\\x7f]{{1,{n}}}\\n/"));
         let servers = self.servers.clone();
         if !options.shadowing {
             reserved.extend(servers.iter().map(String::as_str));

@@ -4,7 +4,7 @@ mod compare;
 mod hash;
 mod number;
 
-pub(crate) use number::{Number, float_divmod, index_of, int_divmod, overflow, whole};
+pub(crate) use number::{Number, float_divmod, index_of, int_divmod, overflow, truncated, whole};
 
 use crate::ast::{BinOp, UnOp};
 use crate::error::Error;

@@ -28,7 +28,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::error::{Error, ErrorKind, Result};
 
-pub use notes::Notes;
+pub use notes::{LazyNotes, Notes};
 pub use queue::{Counts, Entry, Limits, Queue, State};
 pub use verify::{Damage, Verification};
 pub use writer::Writer;

@@ -1,5 +1,8 @@
 //! Durable notes, as the `notes` pack wants them; what was put is on disk when `put` returns.
 
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
 use mote_toolpacks::{Error, ErrorKind, Note};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
@@ -24,11 +27,51 @@ impl Notes {
     }
 
     fn run<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        self.store.run(work).map_err(|error| {
-            let observed = Error::new(ErrorKind::Io, error.message());
-            error.hint().map_or(observed.clone(), |hint| observed.with_hint(hint))
-        })
+        self.store.run(work).map_err(observed)
     }
+}
+
+/// The notes of a store that is opened when they are first asked for: calls of other tools do without it.
+#[derive(Debug)]
+pub struct LazyNotes {
+    path: PathBuf,
+    notes: OnceLock<Result<Notes, Error>>,
+}
+
+impl LazyNotes {
+    /// Those of the store at `path`.
+    pub fn at(path: PathBuf) -> LazyNotes {
+        LazyNotes { path, notes: OnceLock::new() }
+    }
+
+    fn notes(&self) -> Result<&Notes, Error> {
+        let opened = self.notes.get_or_init(|| Store::open(&self.path).map(|store| store.notes()).map_err(observed));
+        opened.as_ref().map_err(Error::clone)
+    }
+}
+
+impl mote_toolpacks::Notes for LazyNotes {
+    fn put(&self, key: &str, text: &str) -> Result<(), Error> {
+        self.notes()?.put(key, text)
+    }
+
+    fn get(&self, key: &str) -> Result<Option<String>, Error> {
+        self.notes()?.get(key)
+    }
+
+    fn search(&self, query: &str, limit: usize) -> Result<Vec<Note>, Error> {
+        self.notes()?.search(query, limit)
+    }
+
+    fn delete(&self, key: &str) -> Result<bool, Error> {
+        self.notes()?.delete(key)
+    }
+}
+
+/// An error of the store as a tool's.
+fn observed(error: crate::error::Error) -> Error {
+    let observed = Error::new(ErrorKind::Io, error.message());
+    error.hint().map_or(observed.clone(), |hint| observed.with_hint(hint))
 }
 
 impl mote_toolpacks::Notes for Notes {

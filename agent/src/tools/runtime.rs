@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mote_toolpacks::{MemoryNotes, Notes};
+use mote_toolpacks::Notes;
 use serde_json::{Map, Value};
 
 use super::calls::{Permitted, ToolRequest};
@@ -25,6 +25,7 @@ use super::spill::Spill;
 use crate::cancel::Cancel;
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
+use crate::store::LazyNotes;
 use discovery::{named, taken, undiscovered};
 
 /// How long opening waits for servers that were never seen before.
@@ -174,7 +175,7 @@ impl ToolRuntime {
             readable: options.readable,
             sandbox: options.sandbox,
             asker: options.asker,
-            notes: options.notes.unwrap_or_else(|| Box::new(MemoryNotes::default())),
+            notes: options.notes.unwrap_or_else(|| Box::new(LazyNotes::at(home.store()))),
             cancel,
         };
         if !members.is_empty() {

@@ -113,3 +113,25 @@ fn a_pipe_in_place_of_the_store_is_refused() {
     "#]]
     .assert_eq(&program.run(&["queue", "list"]));
 }
+
+#[test]
+fn a_pipe_in_place_of_a_file_of_a_bundle_is_refused_at_once() {
+    let program = Program::new();
+    tiny(&program);
+    fs::remove_file(program.root().join("tiny/weights.bin")).unwrap();
+    pipe(&program, "tiny/weights.bin");
+    expect![[r#"
+        exit 78
+        -- stderr
+        mote: not a regular file: ./tiny/weights.bin
+          hint: export the bundle again with model-export, or import a good copy with: mote model import PATH
+    "#]]
+    .assert_eq(&program.run(&["model", "import", "./tiny"]));
+    expect![[r#"
+        exit 78
+        -- stderr
+        mote: not a regular file: ./tiny/weights.bin
+          hint: export the bundle again with model-export, or import a good copy with: mote model import PATH
+    "#]]
+    .assert_eq(&program.run(&["model", "generate", "--model", "./tiny", "Hello"]));
+}

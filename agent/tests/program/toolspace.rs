@@ -1,5 +1,6 @@
 //! Large toolspaces through the program: the prompt costs the same, the file is made once, and a damaged one is made again.
 
+use expect_test::expect;
 use serde_json::Value;
 
 use crate::program::Program;
@@ -69,4 +70,30 @@ fn only_what_changed_is_made_again() {
     assert_eq!(summaries(&second)[1..], ["another boiler altogether", "controls of conveyor-1", "controls of pump-1"]);
     assert_eq!(first["sha256"], second["sha256"], "the same tools are offered");
     assert_eq!(list(), second);
+}
+
+#[test]
+fn a_note_outlives_the_call_that_puts_it() {
+    let program = Program::new();
+    program.run(&["tools", "call", "notes.put", r#"{"key": "gate", "text": "4711"}"#, "--allow", "notes.put"]);
+    expect![[r#"
+        exit 0
+        -- stdout
+        {
+          "key": "gate",
+          "text": "4711"
+        }
+    "#]]
+    .assert_eq(&program.run(&["tools", "call", "notes.get", r#"{"key": "gate"}"#]));
+}
+
+#[test]
+fn what_a_process_holds_in_proc_is_not_read() {
+    let program = Program::new();
+    expect![[r#"
+        exit 1
+        -- stderr
+        mote: is a file of a process, which may hold secrets: /proc/self/environ
+    "#]]
+    .assert_eq(&program.run(&["tools", "call", "text.diff", r#"{"path_a": "/proc/self/environ", "text_b": ""}"#]));
 }

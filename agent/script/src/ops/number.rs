@@ -41,8 +41,10 @@ impl Number {
     }
 }
 
+/// The least power of two above all whole numbers.
+const TOP: f64 = 9_223_372_036_854_775_808.0;
+
 fn order_int_float(a: i64, b: f64) -> Option<Ordering> {
-    const TOP: f64 = 9_223_372_036_854_775_808.0;
     if b.is_nan() {
         None
     } else if b >= TOP {
@@ -57,7 +59,17 @@ fn order_int_float(a: i64, b: f64) -> Option<Ordering> {
 
 /// The whole number that equals `n`, if it is one and fits.
 pub(crate) fn whole(n: f64) -> Option<i64> {
-    (n.fract() == 0.0 && (-9.2e18..9.2e18).contains(&n)).then_some(n as i64)
+    (n.fract() == 0.0 && (-TOP..TOP).contains(&n)).then_some(n as i64)
+}
+
+/// What is before the point, as `int(n)` gives it.
+pub(crate) fn truncated(n: f64) -> Outcome<i64> {
+    match whole(n.trunc()) {
+        Some(n) => Ok(n),
+        None if n.is_nan() => raise(Class::ValueError, "cannot convert float NaN to integer"),
+        None if n.is_infinite() => raise(Class::OverflowError, "cannot convert float infinity to integer"),
+        None => overflow(),
+    }
 }
 
 pub(crate) fn overflow<T>() -> Outcome<T> {
