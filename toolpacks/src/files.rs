@@ -46,16 +46,15 @@ pub(crate) fn open(path: &Path, shown: &str) -> Result<File, Error> {
     Ok(file)
 }
 
-/// The files of a process in `/proc` hold its environment and memory, with all secrets in them.
+/// What of a process in `/proc` holds secrets: its environment and its memory.
 fn refuse_processes(path: &Path, shown: &str) -> Result<(), Error> {
     let real = std::fs::canonicalize(path).map_err(|e| Error::io("read", shown, &e))?;
-    let process = real.strip_prefix("/proc").ok().and_then(|rest| rest.iter().next());
-    match process.and_then(|name| name.to_str()) {
-        Some(name) if name.bytes().all(|b| b.is_ascii_digit()) => {
-            Err(Error::new(ErrorKind::Permission, format!("is a file of a process, which may hold secrets: {shown}")))
-        }
-        _ => Ok(()),
+    let is_secret = ["environ", "mem", "auxv"].iter().any(|name| real.file_name().is_some_and(|file| file == *name));
+    if real.starts_with("/proc") && is_secret {
+        let message = format!("is the environment or memory of a process, which may hold secrets: {shown}");
+        return Err(Error::new(ErrorKind::Permission, message));
     }
+    Ok(())
 }
 
 /// The whole of a file of at most `max_bytes`.

@@ -9,6 +9,7 @@ use crate::ast::BinOp;
 use crate::error::nearest;
 use crate::heap::{Heap, Object, Outcome, Trap, bytes_of, corrupt, raise, raise_with};
 use crate::value::{Builtin, Class, Id, Value};
+use std::cmp::Ordering;
 
 const LIST: &[&str] =
     &["append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"];
@@ -187,35 +188,30 @@ impl Heap {
         Ok(Value::None)
     }
 
-    /// `items` in the order of `keys`, stable; work is charged as for a merge sort.
+    /// `items` in the order of `keys`, stable; work is charged for each comparison.
     pub(crate) fn sorted(&mut self, items: &[Value], keys: &[Value], reverse: bool) -> Outcome<Vec<Value>> {
         let n = items.len().min(keys.len());
         let mut order: Vec<usize> = self.vec(n)?;
         order.extend(0..n);
-        self.scratch(bytes_of::<usize>(n))?;
-        let mut trap = None;
-        order.sort_by(|a, b| {
-            if trap.is_some() {
-                return std::cmp::Ordering::Equal;
-            }
+        let mut merged: Vec<usize> = self.vec(n)?;
+        let key = |at: usize| keys.get(at).copied().unwrap_or(Value::None);
+        let goes_first = |a: usize, b: usize| {
             let (a, b) = if reverse { (b, a) } else { (a, b) };
-            let key = |at: &usize| keys.get(*at).copied().unwrap_or(Value::None);
-            match self.order(key(a), key(b), "<") {
-                Ok(order) => order.unwrap_or(std::cmp::Ordering::Equal),
-                Err(error) => {
-                    trap = Some(error);
-                    std::cmp::Ordering::Equal
-                }
+            Ok(self.order(key(a), key(b), "<")? == Some(Ordering::Less))
+        };
+        // The sort of the standard library panics where there is no total order: with NaN, or with an error half way.
+        let mut run = 1;
+        while run < n {
+            for pair in order.chunks(run.saturating_mul(2)) {
+                merge(pair.split_at(run.min(pair.len())), &mut merged, goes_first)?;
             }
-        });
-        match trap {
-            Some(trap) => Err(trap),
-            None => {
-                let mut out = self.vec(n)?;
-                out.extend(order.into_iter().filter_map(|at| items.get(at).copied()));
-                Ok(out)
-            }
+            std::mem::swap(&mut order, &mut merged);
+            merged.clear();
+            run = run.saturating_mul(2);
         }
+        let mut out = self.vec(n)?;
+        out.extend(order.into_iter().filter_map(|at| items.get(at).copied()));
+        Ok(out)
     }
 
     /// Puts as many items in place of those of a list, or of what is left of it.
@@ -447,4 +443,23 @@ impl Heap {
             }
         }
     }
+}
+
+/// Adds two sorted runs to `out`, the left one first where neither goes first.
+fn merge(
+    (left, right): (&[usize], &[usize]),
+    out: &mut Vec<usize>,
+    goes_first: impl Fn(usize, usize) -> Outcome<bool>,
+) -> Outcome<()> {
+    let (mut left, mut right) = (left.iter().copied().peekable(), right.iter().copied().peekable());
+    while let (Some(&a), Some(&b)) = (left.peek(), right.peek()) {
+        if goes_first(b, a)? {
+            out.extend(right.next());
+        } else {
+            out.extend(left.next());
+        }
+    }
+    out.extend(left);
+    out.extend(right);
+    Ok(())
 }

@@ -93,7 +93,7 @@ fn what_a_process_holds_in_proc_is_not_read() {
     expect![[r#"
         exit 1
         -- stderr
-        mote: is a file of a process, which may hold secrets: /proc/self/environ
+        mote: is the environment or memory of a process, which may hold secrets: /proc/self/environ
     "#]]
     .assert_eq(&program.run(&["tools", "call", "text.diff", r#"{"path_a": "/proc/self/environ", "text_b": ""}"#]));
 }
