@@ -319,15 +319,24 @@ fn cancelling_ends_a_call_at_once() {
 fn nothing_survives_a_mote_that_is_killed() {
     for mode in ["ok", "forks", "stubborn"] {
         let ground = Ground::new(json!({"fake": {"args": [mode], "trusted": true}}));
-        ground.open();
-        let mut mote = Command::new(MOTE);
-        mote.args(["tools", "call", "fake.hang", "--mcp"])
+        drop(ground.open());
+        ground.nothing_survives();
+        let mut command = Command::new(MOTE);
+        command
+            .args(["tools", "call", "fake.hang", "--mcp"])
             .arg(ground.path("mcp.json"))
-            .env("MOTE_HOME", ground.path("home"));
-        let mut mote = mote.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            .env("MOTE_HOME", ground.path("home"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut mote = command.spawn().unwrap();
         let deadline = Instant::now() + PATIENCE;
         while ground.survivors().len() < 2 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(20));
+            // On a busy machine the server may have been too late to be known.
+            if mote.try_wait().unwrap().is_some() {
+                mote = command.spawn().unwrap();
+            }
         }
         assert!(ground.survivors().len() >= 2, "{mode}: the server was never started");
         std::thread::sleep(Duration::from_millis(200));
