@@ -48,11 +48,6 @@ impl Home {
         self.config.join("mcp.json")
     }
 
-    /// `config.toml`: defaults of commands and policy.
-    pub fn config_toml(&self) -> PathBuf {
-        self.config.join("config.toml")
-    }
-
     /// `policy.json`: who may be called, as a person wants it remembered.
     pub fn policy_json(&self) -> PathBuf {
         self.config.join("policy.json")

@@ -113,7 +113,7 @@ pub trait Notes: Sync {
     fn delete(&self, key: &str) -> Result<bool, Error>;
 }
 
-/// Notes that live as long as the process: for tests and for calls without a store.
+/// Notes that live as long as the process, for tests.
 #[derive(Debug, Default)]
 pub struct MemoryNotes(Mutex<BTreeMap<String, String>>);
 

@@ -59,7 +59,7 @@ pub struct ToolOptions {
     pub deny: Vec<String>,
     /// Asks a person; without one, what would be asked is denied.
     pub asker: Option<Asker>,
-    /// Durable memory; without it notes live as long as the session.
+    /// Where notes lie; the store of the state folder if not given, opened when the first note is asked for.
     pub notes: Option<Box<dyn Notes>>,
     /// How long opening may wait for servers that were never seen before.
     pub discovery: Duration,
